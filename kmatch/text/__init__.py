@@ -1,0 +1,3 @@
+"""Text to token ids."""
+
+from kmatch.text.tokenizer import Tokenizer as Tokenizer
