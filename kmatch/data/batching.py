@@ -1,0 +1,270 @@
+"""Batches: each epoch's order, drawn in NumPy, and its `tf.data` pipeline."""
+
+import logging
+import secrets
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from kmatch.data.captioned import CaptionedImages
+from kmatch.data.images import image_name, image_reader
+from kmatch.data.modalities import IMAGE, TEXT
+from kmatch.text.tokenizer import PADDING, Tokenizer
+
+_log = logging.getLogger("kmatch")
+
+# Groups are sorted by caption length among this many batches at a time: few
+# enough that batches stay well mixed, enough that little is padded.
+_BUCKETED_BATCHES = 16
+
+AUGMENTATIONS = {
+    "flip": tf.image.stateless_random_flip_left_right,
+}
+
+
+class Epoch(NamedTuple):
+    """What is shown in one epoch, in order: groups of an image's captions."""
+
+    image: np.ndarray  # [groups]
+    captions: np.ndarray  # [groups, captions per image], -1 where fewer
+    seed: np.ndarray  # [groups, 2], for augmentation
+
+
+def plan_epoch(
+    caption_image: np.ndarray,
+    lengths: np.ndarray,
+    batch_size: int,
+    captions_per_image: int = 1,
+    shuffle: bool = False,
+    seed: int = 0,
+    epoch: int = 0,
+) -> Epoch:
+    """Deals every caption into exactly one group and orders the groups.
+
+    The result depends on nothing but the arguments.
+
+    Args:
+        caption_image: For each caption, its image.
+        lengths: For each caption, its number of tokens.
+        batch_size: Groups per batch.
+        captions_per_image: Captions per group; an image's last group may
+            hold fewer.
+        shuffle: Whether captions are dealt and groups ordered at random,
+            with groups of like length in one batch.
+        seed: Any whole number from 0 on.
+        epoch: Number of the epoch.
+
+    >>> import numpy as np
+    >>> from kmatch.data.batching import plan_epoch
+    >>> epoch = plan_epoch(
+    ...     caption_image=np.array([0, 0, 0, 1]), lengths=np.ones(4),
+    ...     batch_size=2, captions_per_image=2,
+    ... )
+    >>> epoch.image, epoch.captions.tolist()
+    (array([0, 0, 1]), [[0, 1], [2, -1], [3, -1]])
+    """
+    rng = np.random.default_rng([seed, epoch])
+    count = len(caption_image)
+    deal = rng.random(count) if shuffle else np.arange(count)
+    order = np.lexsort([deal, caption_image])
+    image = caption_image[order]
+    first = np.searchsorted(image, image)  # where each image's captions begin
+    place = (np.arange(count) - first) % captions_per_image
+    group = np.cumsum(place == 0) - 1
+
+    captions = np.full([group[-1] + 1, captions_per_image], -1)
+    captions[group, place] = order
+    image = image[place == 0]
+    if shuffle:
+        length = np.zeros(len(image), int)
+        np.maximum.at(length, group, lengths[order])
+        order = _shuffle_in_buckets(length, batch_size, rng)
+        image, captions = image[order], captions[order]
+    return Epoch(image, captions, rng.integers(2**31, size=[len(image), 2]))
+
+
+def _shuffle_in_buckets(length, batch_size, rng):
+    order = rng.permutation(len(length))
+    whole = len(order) // batch_size * batch_size
+    order, last = order[:whole], order[whole:]
+    bucket = np.arange(whole) // (batch_size * _BUCKETED_BATCHES)
+    order = order[np.lexsort([length[order], bucket])]
+    order = rng.permutation(order.reshape(-1, batch_size))
+    return np.concatenate([order.reshape(-1), last])
+
+
+def batches(
+    split: CaptionedImages,
+    tokenizer: Tokenizer,
+    image_size: int,
+    batch_size: int,
+    captions_per_image: int = 1,
+    shuffle: bool = False,
+    augment: str | Callable | None = None,
+    seed: int | None = None,
+    epoch: Callable[[], int] = lambda: 0,
+) -> tf.data.Dataset:
+    """Returns a split's batches for `fit`; see `Matcher.batches`.
+
+    Args:
+        epoch: Called when the data set is iterated: the number of the epoch
+            whose order to follow.
+    """
+    _check_counts(batch_size=batch_size, captions_per_image=captions_per_image)
+    if not callable(augment) and augment not in (None, *AUGMENTATIONS):
+        raise ValueError(
+            f"augment must be one of {sorted(AUGMENTATIONS)}, a function of "
+            f"(image, seed), or None. Received: {augment!r}."
+        )
+    augment = AUGMENTATIONS.get(augment, augment)
+    if seed is None:
+        seed = secrets.randbits(31)
+    read = image_reader(split.images, image_size)
+    with tf.device("CPU"):
+        tokens = _tokenize(split.captions, tokenizer)
+        image_labels = tf.constant(split.labels)
+        text_labels = tf.constant(split.text_labels)
+
+    def plan(number):
+        return plan_epoch(
+            split.caption_image, tokens.row_lengths().numpy(), batch_size,
+            captions_per_image, shuffle, seed, int(number),
+        )  # fmt: skip
+
+    def load(place, number, group):
+        image = read(group.image)
+        if augment is not None:
+            image = augment(image, group.seed)
+        return place, number, image, group.image, group.captions
+
+    def assemble(image, image_index, captions):
+        captions = tf.boolean_mask(captions, captions >= 0)
+        padded = tf.gather(tokens, captions).to_tensor(PADDING)
+        return (
+            {IMAGE.input: image, TEXT.input: padded},
+            {
+                IMAGE.label: tf.gather(image_labels, image_index),
+                TEXT.label: tf.gather(text_labels, captions),
+            },
+        )
+
+    num_groups = len(plan(0).image)
+    return (
+        _groups(plan, epoch, captions_per_image)
+        .map(load, num_parallel_calls=tf.data.AUTOTUNE)
+        .apply(_replace_unreadable(split, plan, num_groups))
+        .batch(batch_size)
+        .map(assemble, num_parallel_calls=tf.data.AUTOTUNE)
+        .apply(
+            tf.data.experimental.assert_cardinality(
+                -(-num_groups // batch_size)
+            )
+        )
+        .prefetch(tf.data.AUTOTUNE)
+    )
+
+
+def _check_counts(**counts):
+    for name, count in counts.items():
+        if not isinstance(count, (int, np.integer)) or count < 1:
+            raise ValueError(
+                f"{name} must be a whole number from 1 on. Received: {count}."
+            )
+
+
+def _tokenize(captions, tokenizer):
+    """Returns all captions' ids as one ragged tensor, cut to length."""
+    parts = list(
+        tf.data.Dataset.from_tensor_slices(captions)
+        .batch(1024)
+        .map(tokenizer.ragged, num_parallel_calls=tf.data.AUTOTUNE)
+    )
+    tokens = tf.concat(parts, axis=0)
+    cut = int(
+        tf.math.count_nonzero(tokens.row_lengths() > tokenizer.max_length)
+    )
+    if cut:
+        _log.warning(
+            "%d of %d captions are longer than max_length=%d words and were "
+            "cut.", cut, len(captions), tokenizer.max_length,
+        )  # fmt: skip
+    return tokens[:, : tokenizer.max_length]
+
+
+def _groups(plan, epoch, captions_per_image):
+    """Yields the groups of the epoch that `epoch()` names, twice over.
+
+    The second time they stand in for groups whose image cannot be read.
+    """
+
+    def draw():
+        number = np.int64(epoch())
+        planned = plan(number)
+        return (number, *(np.concatenate([x, x]) for x in planned))
+
+    def start(_):
+        number, image, captions, seed = tf.numpy_function(
+            draw, [], [tf.int64] * 4, stateful=True
+        )
+        planned = Epoch(
+            tf.ensure_shape(image, [None]),
+            tf.ensure_shape(captions, [None, captions_per_image]),
+            tf.ensure_shape(seed, [None, 2]),
+        )
+        groups = tf.data.Dataset.from_tensor_slices(planned)
+        return groups.enumerate().map(
+            lambda place, group: (place, number, Epoch(*group))
+        )
+
+    return tf.data.Dataset.range(1).flat_map(start)
+
+
+def _replace_unreadable(split, plan, num_groups):
+    """Lets later groups take the place of those that failed, and says so."""
+    unreadable = set()
+
+    def report(number, begin, end):
+        images = np.concatenate([plan(number).image] * 2)[begin:end]
+        new = set(images.tolist()) - unreadable
+        unreadable.update(new)
+        if new:
+            names = ", ".join(image_name(split.images, i) for i in new)
+            _log.warning(
+                "Could not read %s. Other images and their captions take the "
+                "place of %d unreadable of %d images.",
+                names, len(unreadable), len(split.images),
+            )  # fmt: skip
+        return np.int64(len(unreadable))
+
+    def check(expected, group):
+        place, number, *rest = group
+        tf.cond(
+            place > expected,
+            lambda: tf.numpy_function(
+                report, [number, expected, place], tf.int64
+            ),
+            lambda: tf.constant(0, tf.int64),
+        )
+        return place + 1, tuple(rest)
+
+    def fail(_):
+        raise ValueError(
+            "More than half of the images cannot be read. Are they JPEG, "
+            "PNG, GIF, BMP or WebP files?"
+        )
+
+    def transform(groups):
+        readable = groups.ignore_errors().scan(np.int64(0), check)
+        spec = readable.element_spec
+        exhausted = tf.data.Dataset.range(1).map(
+            lambda i: tf.nest.map_structure(
+                lambda s, v: tf.ensure_shape(v, s.shape),
+                spec,
+                tuple(tf.numpy_function(fail, [i], [s.dtype for s in spec])),
+            )
+        )
+        return readable.concatenate(exhausted).take(num_groups)
+
+    return transform

@@ -1,0 +1,192 @@
+"""Image files and arrays to tensors: the one way in for every image."""
+
+import os
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+
+def decode_image(data: tf.Tensor, image_size: int) -> tf.Tensor:
+    """Decodes and resizes one encoded image.
+
+    Training, `encode_images` and the exported graph all come through here,
+    so that they cannot differ.
+
+    Args:
+        data: Scalar string tensor: a JPEG, PNG, GIF, BMP or WebP file.
+        image_size: Height and width of the result.
+
+    Returns:
+        float32 tensor `[image_size, image_size, 3]`, RGB in 0..255.
+    """
+    image = tf.io.decode_image(data, channels=3, expand_animations=False)
+    return resize_image(image, image_size)
+
+
+def resize_image(image: tf.Tensor, image_size: int) -> tf.Tensor:
+    """Resizes `[height, width, 3]` to a square; the aspect is not kept."""
+    image = tf.image.resize(image, [image_size, image_size])
+    return tf.ensure_shape(image, [image_size, image_size, 3])
+
+
+def is_path(image) -> bool:
+    """Whether an image is given as the path of a file."""
+    return isinstance(image, (str, os.PathLike))
+
+
+def image_name(images: Sequence, index: int) -> str:
+    """What to call one of the images in a message."""
+    image = images[index]
+    return f"'{os.fspath(image)}'" if is_path(image) else f"number {index}"
+
+
+def check_images(images: Sequence) -> Sequence:
+    """Makes sure that images are given in a way that can be read.
+
+    No file is opened.
+
+    Args:
+        images: Paths, encoded files as `bytes`, or arrays.
+
+    Returns:
+        The images; paths as strings.
+
+    Raises:
+        ValueError: If a file does not exist, or an array is not an image.
+    """
+    if isinstance(images, (str, bytes)):
+        raise ValueError(
+            "Images come in a list. Received one "
+            f"{type(images).__name__}: put it into a list."
+        )
+    if isinstance(images, np.ndarray) and images.dtype.kind in "uif":
+        if images.ndim != 4 or images.shape[3] not in (1, 3):
+            raise ValueError(
+                "Images in one array have the shape [images, height, width, "
+                f"3]. Received the shape {images.shape}."
+            )
+        _check_value_range([images])
+        return images
+    kinds = {_kind(images, index) for index in range(len(images))}
+    if len(kinds) > 1:
+        raise ValueError(
+            "Images are either all paths, all arrays or all bytes. "
+            f"Received {' and '.join(sorted(kinds))}."
+        )
+    if kinds == {"paths"}:
+        images = [os.fspath(image) for image in images]
+        _check_files_exist(images)
+    elif kinds == {"arrays"}:
+        _check_value_range(images)
+    return images
+
+
+def _kind(images, index):
+    image = images[index]
+    if is_path(image):
+        return "paths"
+    if isinstance(image, bytes):
+        return "bytes"
+    shape = getattr(image, "shape", None)
+    if shape is None or not (
+        len(shape) == 2 or len(shape) == 3 and shape[2] in (1, 3)
+    ):
+        received = type(image).__name__ if shape is None else f"shape {shape}"
+        raise ValueError(
+            f"Image {index} is neither a path, nor bytes, nor an array "
+            f"[height, width, 3]. Received: {received}."
+        )
+    return "arrays"
+
+
+def _check_value_range(arrays):
+    if any(array.dtype.kind != "f" for array in arrays):
+        return
+    largest = max(float(np.max(array, initial=0)) for array in arrays)
+    if 0 < largest <= 1:
+        raise ValueError(
+            f"The largest value in the images is {largest:g}, and images hold "
+            "values in 0..255. Multiply values in 0..1 by 255."
+        )
+
+
+def _check_files_exist(paths):
+    # One listing per folder instead of one look-up per file: on a network
+    # drive that is the difference between seconds and minutes.
+    listings = {}
+    missing = []
+    for path in paths:
+        folder, name = os.path.split(path)
+        if folder not in listings:
+            try:
+                listings[folder] = set(os.listdir(folder or "."))
+            except OSError:
+                listings[folder] = set()
+        if name not in listings[folder]:
+            missing.append(path)
+    if missing:
+        shown = ", ".join(f"'{path}'" for path in missing[:5])
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise ValueError(
+            f"{len(missing)} of {len(paths)} images do not exist: "
+            f"{shown}{more}. The working folder is '{os.getcwd()}'."
+        )
+
+
+def image_reader(
+    images: Sequence, image_size: int
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Returns a function that reads one of the images by its index.
+
+    Args:
+        images: Paths, encoded files as `bytes`, or arrays.
+        image_size: Height and width of what the function returns.
+    """
+    # On the CPU even where there is a GPU: the input pipeline runs there.
+    with tf.device("CPU"):
+        if isinstance(images[0], bytes):
+            files = tf.constant(list(images))
+            return lambda index: decode_image(files[index], image_size)
+        if is_path(images[0]):
+            paths = tf.constant(images)
+            return lambda index: decode_image(
+                tf.io.read_file(paths[index]), image_size
+            )
+        return _array_reader(images, image_size)
+
+
+def _array_reader(images, image_size):
+    # One flat buffer holds arrays of any sizes without padding.
+    if isinstance(images, np.ndarray):
+        values, shapes = images.reshape(-1), [images.shape[1:]] * len(images)
+    else:
+        values = np.concatenate([np.ravel(image) for image in images])
+        shapes = [image.shape for image in images]
+    if values.dtype != np.uint8:
+        values = values.astype(np.float32)
+    shapes = np.array([(*shape, 1)[:3] for shape in shapes])
+    sizes = shapes.prod(axis=1)
+    offsets = tf.constant(np.cumsum(sizes) - sizes)
+    values, shapes, sizes = map(tf.constant, (values, shapes, sizes))
+
+    def read(index):
+        image = tf.slice(values, [offsets[index]], [sizes[index]])
+        image = tf.reshape(image, shapes[index])
+        # One channel of grey becomes three.
+        image = tf.repeat(image, 3 // shapes[index][2], axis=2)
+        return resize_image(image, image_size)
+
+    return read
+
+
+def image_bytes(image) -> bytes:
+    """Returns an image as an encoded file's bytes; arrays become PNG."""
+    if isinstance(image, bytes):
+        return image
+    if is_path(image):
+        return tf.io.read_file(os.fspath(image)).numpy()
+    image = np.clip(np.round(image), 0, 255).astype(np.uint8)
+    if image.ndim == 2:
+        image = image[..., np.newaxis]
+    return tf.io.encode_png(image).numpy()

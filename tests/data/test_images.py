@@ -1,0 +1,69 @@
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from kmatch.data.images import decode_image, image_bytes, image_reader
+
+RGB = np.random.default_rng(0).integers(0, 256, [9, 14, 3]).astype("uint8")
+
+
+def encoded(format, mode="RGB"):
+    buffer = io.BytesIO()
+    Image.fromarray(RGB).convert(mode).save(buffer, format)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "format, mode",
+    [
+        ("JPEG", "RGB"), ("JPEG", "L"), ("JPEG", "CMYK"),
+        ("PNG", "RGB"), ("PNG", "RGBA"), ("PNG", "L"), ("PNG", "P"),
+        ("GIF", "P"), ("BMP", "RGB"), ("WEBP", "RGB"),
+    ],
+)  # fmt: skip
+def test_formats(format, mode):
+    image = decode_image(tf.constant(encoded(format, mode)), 8)
+    assert image.shape == (8, 8, 3)
+    assert image.dtype == tf.float32
+    expected = Image.open(io.BytesIO(encoded(format, mode))).convert("RGB")
+    expected = tf.image.resize(np.array(expected), [8, 8])
+    # Decoders differ by a few levels; a wrong channel order by far more.
+    assert np.abs(image - expected).mean() < 6
+
+
+def test_one_pixel_becomes_an_image():
+    data = tf.io.encode_png(np.full([1, 1, 3], 7, "uint8"))
+    np.testing.assert_array_equal(decode_image(data, 4), np.full([4, 4, 3], 7))
+
+
+@pytest.mark.parametrize("kind", ["paths", "bytes", "arrays", "one array"])
+def test_all_ways_in_give_the_same(tmp_path, kind):
+    paths = [str(tmp_path / f"{i}.png") for i in range(2)]
+    arrays = [RGB, RGB[::-1]]
+    for path, array in zip(paths, arrays):
+        with open(path, "wb") as file:
+            file.write(image_bytes(array))
+    images = {
+        "paths": paths,
+        "bytes": [image_bytes(path) for path in paths],
+        "arrays": arrays,
+        "one array": np.stack(arrays),
+    }[kind]
+    read = image_reader(images, 8)
+    for i, array in enumerate(arrays):
+        expected = tf.image.resize(array, [8, 8])
+        np.testing.assert_array_equal(read(tf.constant(i)), expected)
+
+
+def test_arrays_of_different_sizes_and_grey_ones():
+    grey = RGB[:5, :, 0]
+    read = image_reader([RGB, grey, grey[..., None]], 8)
+    expected = tf.image.resize(np.stack([grey] * 3, axis=2), [8, 8])
+    np.testing.assert_array_equal(read(tf.constant(1)), expected)
+    np.testing.assert_array_equal(read(tf.constant(2)), expected)
+    np.testing.assert_array_equal(
+        read(tf.constant(0)), tf.image.resize(RGB, [8, 8])
+    )
