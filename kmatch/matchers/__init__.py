@@ -1,0 +1,4 @@
+"""Matchers: the models that are trained, and those loaded to serve."""
+
+from kmatch.matchers.matcher import Matcher as Matcher
+from kmatch.matchers.saved import SavedMatcher as SavedMatcher

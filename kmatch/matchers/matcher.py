@@ -1,0 +1,617 @@
+"""The matcher: two towers that meet in one space."""
+
+import random
+from collections.abc import Callable, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from kmatch.data.batching import batches
+from kmatch.data.captioned import CaptionedImages
+from kmatch.data.images import check_images, image_name, image_reader
+from kmatch.data.modalities import IMAGE, TEXT
+from kmatch.losses.base import MatchingLoss, normalize
+from kmatch.matchers.formats import FORMAT_VERSION, check_format_version
+from kmatch.matchers.progress import Progress, show_if_long
+from kmatch.towers.tower import Tower
+
+
+@keras.saving.register_keras_serializable(package="kmatch")
+class Matcher(keras.Model):
+    """Joins an image tower and a text tower in one shared space.
+
+    Each tower is followed by a joint embedding: a dense layer without bias
+    and a batch normalisation. The model takes a batch
+    `{"image": [n, h, w, 3], "tokens": [m, t]}` and gives
+    `{"image": [n, d], "text": [m, d]}`, not normalised. `n` and `m` may
+    differ: labels say what belongs together.
+
+    Args:
+        image_tower: `kmatch.towers.Tower` fed by images.
+        text_tower: `kmatch.towers.Tower` fed by tokens.
+        embedding_dim: Dimensions of the shared space.
+        batch_norm: Whether the joint embedding ends in batch normalisation.
+        batch_norm_momentum: How slowly its statistics move.
+        kernel_regularizer: For the joint embedding's dense layers.
+        freeze_image_tower: Whether the image tower stays as it is. May be
+            set later too; `compile` again afterwards.
+
+    >>> import kmatch
+    >>> tokenizer = kmatch.text.Tokenizer(["a", "dog"])
+    >>> model = kmatch.Matcher(
+    ...     image_tower=kmatch.towers.mobilenet(32, 0.25, weights=None),
+    ...     text_tower=kmatch.towers.bilstm(tokenizer, units=8),
+    ...     embedding_dim=16,
+    ... )
+    >>> model.encode_texts(["a dog", "a"]).shape
+    (2, 16)
+    """
+
+    def __init__(
+        self,
+        image_tower: Tower,
+        text_tower: Tower,
+        embedding_dim: int = 512,
+        batch_norm: bool = True,
+        batch_norm_momentum: float = 0.99,
+        kernel_regularizer: keras.Regularizer | None = None,
+        freeze_image_tower: bool = False,
+        **kwargs,
+    ):
+        # === Layers ===
+        for name, tower, feed in (
+            ("image_tower", image_tower, "image_size"),
+            ("text_tower", text_tower, "tokenizer"),
+        ):
+            if getattr(tower, feed, None) is None:
+                raise ValueError(
+                    f"{name} must be a kmatch.towers.Tower with {feed}. "
+                    f"Received: {tower}. Wrap a Keras model with "
+                    f"kmatch.towers.Tower(model, {feed}=…)."
+                )
+        head = [embedding_dim, batch_norm, batch_norm_momentum]
+        image_embedding = _joint_embedding(
+            "image_embedding", *head, kernel_regularizer
+        )
+        text_embedding = _joint_embedding(
+            "text_embedding", *head, kernel_regularizer
+        )
+
+        # === Functional model ===
+        inputs = {
+            IMAGE.input: keras.Input(
+                image_tower.input_shape[1:], name=IMAGE.input
+            ),
+            TEXT.input: keras.Input([None], dtype="int32", name=TEXT.input),
+        }
+        outputs = {
+            IMAGE.name: image_embedding(image_tower(inputs[IMAGE.input])),
+            TEXT.name: text_embedding(text_tower(inputs[TEXT.input])),
+        }
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+        # === Config ===
+        self.image_tower = image_tower
+        self.text_tower = text_tower
+        self.image_embedding = image_embedding
+        self.text_embedding = text_embedding
+        self.embedding_dim = embedding_dim
+        self.batch_norm = batch_norm
+        self.batch_norm_momentum = batch_norm_momentum
+        self.kernel_regularizer = kernel_regularizer
+        self.freeze_image_tower = freeze_image_tower
+
+        # === State that outlives a process ===
+        self.epochs_trained = 0
+        self.batch_seed = random.getrandbits(31)
+
+        # === Training and encoding ===
+        self.matching_losses = []
+        self.image_tower_optimizer = None
+        self._loss_means = {}
+        self._embed_images = tf.function(
+            self.embed_images, reduce_retracing=True
+        )
+        self._embed_tokens = tf.function(
+            self.embed_tokens, reduce_retracing=True
+        )
+
+    # === Encoding ===
+
+    def call(self, inputs, training=None, mask=None):
+        return self.encode(inputs, training=training)
+
+    @property
+    def input_spec(self):
+        # A batch may hold features in place of images.
+        return None
+
+    def encode(self, inputs: dict, training: bool | None = None) -> dict:
+        """Gives the embeddings of a batch, not normalised.
+
+        A batch may hold `image_features` in place of `image`: then the image
+        tower is passed over.
+        """
+        if IMAGE.features in inputs:
+            features = inputs[IMAGE.features]
+        else:
+            features = self.image_tower(inputs[IMAGE.input], training=training)
+        tokens = self.text_tower(inputs[TEXT.input], training=training)
+        return {
+            IMAGE.name: self.image_embedding(features, training=training),
+            TEXT.name: self.text_embedding(tokens, training=training),
+        }
+
+    def embed_images(self, images: tf.Tensor) -> tf.Tensor:
+        """Embeddings of decoded images `[n, h, w, 3]`, l2-normalised."""
+        features = self.image_tower(images, training=False)
+        embeddings = self.image_embedding(features, training=False)
+        return normalize(tf.cast(embeddings, tf.float32))
+
+    def embed_tokens(self, tokens: tf.Tensor) -> tf.Tensor:
+        """Embeddings of token ids `[n, t]`, l2-normalised."""
+        features = self.text_tower(tokens, training=False)
+        embeddings = self.text_embedding(features, training=False)
+        return normalize(tf.cast(embeddings, tf.float32))
+
+    def encode_images(
+        self, images: Sequence, batch_size: int = 64
+    ) -> np.ndarray:
+        """Encodes images.
+
+        Args:
+            images: Paths, arrays `[height, width, 3]` with values in 0..255,
+                or encoded files as `bytes`.
+            batch_size: Images at a time.
+
+        Returns:
+            float32 `[n, embedding_dim]`, l2-normalised.
+
+        Raises:
+            ValueError: If images cannot be read; it names them all.
+        """
+        embeddings, readable = self.encode_readable_images(images, batch_size)
+        unreadable = sorted(set(range(len(images))) - set(readable.tolist()))
+        if unreadable:
+            names = ", ".join(image_name(images, i) for i in unreadable)
+            raise ValueError(
+                f"{len(unreadable)} of {len(images)} images cannot be read: "
+                f"{names}. They must be JPEG, PNG, GIF, BMP or WebP files."
+            )
+        return embeddings
+
+    def encode_readable_images(
+        self, images: Sequence, batch_size: int = 64, progress: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Encodes those images that can be read.
+
+        Args:
+            images: As for `encode_images`.
+            batch_size: Images at a time.
+            progress: Whether to show a progress bar when it takes long.
+
+        Returns:
+            Their embeddings, and their indices.
+        """
+        images = check_images(images)
+        if len(images) == 0:
+            return self._no_embeddings(), np.zeros([0], np.int64)
+        read = image_reader(images, self.image_tower.image_size)
+        dataset = (
+            tf.data.Dataset.range(len(images))
+            .map(lambda i: (i, read(i)), num_parallel_calls=tf.data.AUTOTUNE)
+            .ignore_errors()
+            .batch(batch_size)
+            .prefetch(tf.data.AUTOTUNE)
+        )
+        readable = [np.zeros([0], np.int64)]
+        embeddings = [self._no_embeddings()]
+        total = -(-len(images) // batch_size)
+        for index, batch in show_if_long(dataset, total, progress):
+            readable.append(index.numpy())
+            embeddings.append(self._embed_images(batch).numpy())
+        return np.concatenate(embeddings), np.concatenate(readable)
+
+    def encode_texts(
+        self,
+        texts: Sequence[str],
+        batch_size: int = 256,
+        progress: bool = True,
+    ) -> np.ndarray:
+        """Encodes texts.
+
+        Args:
+            texts: List of strings.
+            batch_size: Texts at a time.
+            progress: Whether to show a progress bar when it takes long.
+
+        Returns:
+            float32 `[n, embedding_dim]`, l2-normalised.
+        """
+        if isinstance(texts, (str, bytes)):
+            raise ValueError(
+                "encode_texts takes a list of strings. Received the one "
+                f"string {texts!r}: put it into a list."
+            )
+        if len(texts) == 0:
+            return self._no_embeddings()
+        # Texts of like length together, so that little is padded.
+        order = np.argsort([len(text) for text in texts], kind="stable")
+        starts = range(0, len(texts), batch_size)
+        embeddings = np.empty([len(texts), self.embedding_dim], np.float32)
+        for start in show_if_long(starts, len(starts), progress):
+            rows = order[start : start + batch_size]
+            tokens = self.text_tower.tokenizer([texts[row] for row in rows])
+            embeddings[rows] = self._embed_tokens(tokens).numpy()
+        return embeddings
+
+    def _no_embeddings(self):
+        return np.zeros([0, self.embedding_dim], np.float32)
+
+    # === Training ===
+
+    @property
+    def freeze_image_tower(self) -> bool:
+        """Whether the image tower stays as it is in training."""
+        return not self.image_tower.trainable
+
+    @freeze_image_tower.setter
+    def freeze_image_tower(self, freeze: bool):
+        self.image_tower.trainable = not freeze
+
+    def batches(
+        self,
+        split: CaptionedImages,
+        batch_size: int,
+        captions_per_image: int = 1,
+        shuffle: bool = False,
+        augment: str | Callable | None = None,
+        seed: int | None = None,
+    ) -> tf.data.Dataset:
+        """Returns a split's batches as `fit` takes them.
+
+        An epoch shows every caption exactly once. An image's captions are
+        dealt at random into groups, and a group's image goes through the
+        tower once. The last batch may be smaller. An image that cannot be
+        read is named once, and others take its place.
+
+        Args:
+            split: What to show.
+            batch_size: Groups, and so images, per batch.
+            captions_per_image: Captions per group; an image's last group may
+                hold fewer.
+            shuffle: Whether to show the groups in random order, those with
+                captions of like length together.
+            augment: `"flip"` mirrors every other image; never use it where
+                captions say left and right. Or a function of
+                `(image, seed)`.
+            seed: The order depends on nothing but the seed and the number of
+                epochs the model has been trained for. By default the model's
+                own seed, which is saved with it.
+
+        Returns:
+            A `tf.data.Dataset` of known length.
+        """
+        return batches(
+            split,
+            self.text_tower.tokenizer,
+            self.image_tower.image_size,
+            batch_size,
+            captions_per_image,
+            shuffle,
+            augment,
+            self.batch_seed if seed is None else seed,
+            epoch=lambda: self.epochs_trained,
+        )
+
+    def compile(
+        self,
+        optimizer="adam",
+        loss: MatchingLoss | Sequence[MatchingLoss] = None,
+        loss_weights: Sequence[float] | None = None,
+        image_tower_optimizer=None,
+        run_eagerly: bool = False,
+        steps_per_execution: int = 1,
+        jit_compile: bool | str = "auto",
+    ):
+        """Configures training.
+
+        Args:
+            optimizer: For all weights, or for those outside the image tower
+                if it has an optimizer of its own.
+            loss: A loss of `kmatch.losses`, or several. Compiling again with
+                the same object keeps its weights.
+            loss_weights: One factor per loss.
+            image_tower_optimizer: Gives the image tower a rate of its own.
+                (Scaling its gradients would do nothing under Adam.)
+            run_eagerly: Whether to run step by step in Python.
+            steps_per_execution: Steps per call of the train function.
+            jit_compile: Whether to compile with XLA. `"auto"` is no: on the
+                CPU convolutions get slower, and on a GPU the LSTM would lose
+                its cuDNN kernel.
+        """
+        losses = list(loss) if isinstance(loss, (list, tuple)) else [loss]
+        _check_losses(losses, loss_weights)
+        super().compile(
+            optimizer=optimizer,
+            run_eagerly=run_eagerly,
+            steps_per_execution=steps_per_execution,
+            jit_compile=jit_compile is True,
+        )
+        self.image_tower_optimizer = self._loss_scaled(image_tower_optimizer)
+        shapes = [(None, self.embedding_dim)] * 2 + [(None,)] * 2
+        for layer in losses:
+            if not layer.built:
+                layer.build(*shapes)
+        self.matching_losses.clear()
+        self.matching_losses.extend(losses)
+        self.loss_weights = [
+            float(w) for w in loss_weights or [1] * len(losses)
+        ]
+        self._loss_means.clear()
+        self._loss_means.update(
+            {name: keras.metrics.Mean(name=name) for name in _names(losses)}
+        )
+        self._build_optimizers()
+
+    def _loss_scaled(self, optimizer):
+        """Treats a second optimizer as Keras does the first."""
+        optimizer = optimizer and keras.optimizers.get(optimizer)
+        scaled = keras.optimizers.LossScaleOptimizer
+        if optimizer and isinstance(self.optimizer, scaled):
+            if not isinstance(optimizer, scaled):
+                return scaled(optimizer)
+        return optimizer
+
+    def _build_optimizers(self):
+        for optimizer, variables in self._optimizers():
+            if not optimizer.built:
+                optimizer.build(variables)
+        if self.image_tower_optimizer is not None:
+            # At the end of `fit`, Keras hands all of the model's weights to
+            # the one optimizer it knows, for it to put its averages there;
+            # each has averages of its own weights alone.
+            self.optimizer.finalize_variable_values = self._finalize_weights
+
+    def _finalize_weights(self, _):
+        for optimizer, variables in self._optimizers():
+            type(optimizer).finalize_variable_values(optimizer, variables)
+
+    def _optimizers(self):
+        """Pairs of an optimizer and the variables it updates."""
+        variables = self.trainable_variables
+        if self.image_tower_optimizer is None:
+            return [(self.optimizer, variables)]
+        tower = self.image_tower.trainable_variables
+        ids = {id(variable) for variable in tower}
+        rest = [v for v in variables if id(v) not in ids]
+        pairs = [(self.optimizer, rest), (self.image_tower_optimizer, tower)]
+        return [(optimizer, own) for optimizer, own in pairs if own]
+
+    def train_step(self, data):
+        inputs, labels, _ = keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            embeddings = self.encode(inputs, training=True)
+            embeddings, labels = self.gather(embeddings, labels)
+            loss = self.measure(embeddings, labels)
+            scaled = self.optimizer.scale_loss(loss)
+        variables = self.trainable_variables
+        self.apply_gradients(variables, tape.gradient(scaled, variables))
+        return self.get_metrics_result()
+
+    def test_step(self, data):
+        inputs, labels, _ = keras.utils.unpack_x_y_sample_weight(data)
+        embeddings = self.encode(inputs, training=False)
+        self.measure(*self.gather(embeddings, labels))
+        return self.get_metrics_result()
+
+    def gather(self, embeddings: dict, labels: dict) -> tuple[dict, dict]:
+        """Brings together what is compared: here, the batch as it is."""
+        return embeddings, labels
+
+    def measure(self, embeddings: dict, labels: dict) -> tf.Tensor:
+        """Computes, weighs and logs the losses; returns their sum."""
+        total = tf.add_n([tf.cast(x, tf.float32) for x in self.losses] or [0.0])
+        labels = labels[IMAGE.label], labels[TEXT.label]
+        for layer, weight, mean in zip(
+            self.matching_losses,
+            self.loss_weights,
+            self._loss_means.values(),
+        ):
+            loss = layer(embeddings[IMAGE.name], embeddings[TEXT.name], *labels)
+            mean.update_state(
+                loss, sample_weight=tf.cast(layer.counts(*labels), tf.float32)
+            )
+            total += weight * loss
+        self._loss_tracker.update_state(total)
+        return total
+
+    def apply_gradients(self, variables: list, gradients: list):
+        """Updates each variable with the optimizer it belongs to."""
+        # A word that is twice in a batch has two gradients. Keras's Adam
+        # would square them one by one and overstep: add them up first.
+        gradients = [
+            tf.convert_to_tensor(g) if isinstance(g, tf.IndexedSlices) else g
+            for g in gradients
+        ]
+        gradient_of = {id(v): g for v, g in zip(variables, gradients)}
+        scale = self.optimizer.scale_loss(1.0)
+        for optimizer, own in self._optimizers():
+            own_gradients = [gradient_of[id(v)] for v in own]
+            if optimizer is not self.optimizer:
+                # Each optimizer takes its own loss scale out again.
+                factor = optimizer.scale_loss(1.0) / scale
+                own_gradients = [
+                    g if g is None else g * tf.cast(factor, g.dtype)
+                    for g in own_gradients
+                ]
+            optimizer.apply(own_gradients, own)
+
+    @property
+    def metrics(self):
+        if not self.compiled:
+            return []
+        return [self._loss_tracker, *self._loss_means.values()]
+
+    def unmeasured(self) -> set[str]:
+        """Names of losses that found nothing to measure since the reset."""
+        return {
+            name
+            for name, mean in self._loss_means.items()
+            if float(mean.count) == 0
+        }
+
+    def fit(self, x=None, *args, callbacks=None, verbose="auto", **kwargs):
+        """Trains, as `keras.Model.fit` does."""
+        if isinstance(x, tf.data.Dataset):
+            kwargs.setdefault("shuffle", False)
+        # First, so that every other callback sees the epoch as done.
+        callbacks = [_CountEpochs(), *_listed(callbacks)]
+        if verbose != 0:
+            callbacks.append(Progress())
+        return super().fit(
+            x, *args, callbacks=callbacks, verbose=verbose, **kwargs
+        )
+
+    def evaluate(
+        self,
+        *args,
+        callbacks=None,
+        verbose="auto",
+        return_dict=False,
+        **kwargs,
+    ):
+        """Measures the losses, as `keras.Model.evaluate` does.
+
+        Losses that found nothing to measure are left out. Retrieval is
+        measured by `kmatch.evaluate`.
+        """
+        if not isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks = _listed(callbacks)
+            if verbose != 0:
+                callbacks.append(Progress())
+        logs = super().evaluate(
+            *args,
+            callbacks=callbacks,
+            verbose=verbose,
+            return_dict=True,
+            **kwargs,
+        )
+        for name in self.unmeasured():
+            logs.pop(name, None)
+        if return_dict:
+            return logs
+        return list(logs.values())
+
+    # === Saving ===
+
+    def get_config(self):
+        serialize = keras.saving.serialize_keras_object
+        return {
+            "format_version": FORMAT_VERSION,
+            "image_tower": serialize(self.image_tower),
+            "text_tower": serialize(self.text_tower),
+            "embedding_dim": self.embedding_dim,
+            "batch_norm": self.batch_norm,
+            "batch_norm_momentum": self.batch_norm_momentum,
+            "kernel_regularizer": serialize(self.kernel_regularizer),
+            "freeze_image_tower": self.freeze_image_tower,
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        config = dict(config)
+        check_format_version(config.pop("format_version"))
+        for key in ("image_tower", "text_tower", "kernel_regularizer"):
+            config[key] = keras.saving.deserialize_keras_object(
+                config[key], custom_objects=custom_objects
+            )
+        return cls(**config)
+
+    def get_compile_config(self):
+        if not self.compiled:
+            return {}
+        config = {
+            "optimizer": self.optimizer,
+            "loss": list(self.matching_losses),
+            "loss_weights": list(self.loss_weights),
+            "image_tower_optimizer": self.image_tower_optimizer,
+            "run_eagerly": self.run_eagerly,
+            "steps_per_execution": self.steps_per_execution,
+            "jit_compile": self.jit_compile,
+        }
+        return {
+            key: keras.saving.serialize_keras_object(value)
+            for key, value in config.items()
+        }
+
+    def compile_from_config(self, config):
+        self.compile(**keras.saving.deserialize_keras_object(config))
+
+    def save_own_variables(self, store):
+        # Keras's files leave these out; without them a training that goes on
+        # from a file would see other dropout and another order of the data.
+        store["epochs_trained"] = np.int64(self.epochs_trained)
+        store["batch_seed"] = np.int64(self.batch_seed)
+        for i, generator in enumerate(self._all_seed_generators()):
+            store[f"seed_{i}"] = generator.state.numpy()
+
+    def load_own_variables(self, store):
+        self.epochs_trained = int(store["epochs_trained"][()])
+        self.batch_seed = int(store["batch_seed"][()])
+        for i, generator in enumerate(self._all_seed_generators()):
+            generator.state.assign(store[f"seed_{i}"])
+
+    def _all_seed_generators(self):
+        layers = self._flatten_layers()
+        return [seeds for layer in layers for seeds in layer._seed_generators]
+
+
+class _CountEpochs(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.epochs_trained += 1
+
+
+def _joint_embedding(
+    name, embedding_dim, batch_norm, momentum, kernel_regularizer
+):
+    layers = [
+        keras.layers.Dense(
+            embedding_dim,
+            use_bias=False,
+            kernel_regularizer=kernel_regularizer,
+        )
+    ]
+    if batch_norm:
+        layers.append(keras.layers.BatchNormalization(momentum=momentum))
+    return keras.Sequential(layers, name=name)
+
+
+def _check_losses(losses, loss_weights):
+    for loss in losses:
+        if not isinstance(loss, MatchingLoss):
+            raise ValueError(
+                "loss must be a loss of kmatch.losses, or a list of them. "
+                f"Received: {loss!r}."
+            )
+    if loss_weights is not None and len(loss_weights) != len(losses):
+        raise ValueError(
+            "loss_weights holds one factor per loss. Received "
+            f"{len(losses)} losses and {len(loss_weights)} factors."
+        )
+
+
+def _names(losses):
+    names = []
+    for loss in losses:
+        repeats = sum(loss.name == other.name for other in losses[: len(names)])
+        names.append(f"{loss.name}_{repeats + 1}" if repeats else loss.name)
+    return names
+
+
+def _listed(callbacks):
+    if isinstance(callbacks, keras.callbacks.Callback):
+        return [callbacks]
+    return list(callbacks or [])
