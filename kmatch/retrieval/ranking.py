@@ -1,0 +1,453 @@
+"""Exact ranks by cosine similarity, in blocks, with fair ties.
+
+A gallery is first brought into one fixed random order. Of items with equal
+scores the one that comes first in it wins, so that items nobody can tell
+apart rank by chance, however the caller had sorted them. Scores exist one
+block of rows at a time, and the rank of an item is one more than the number
+of items ahead of it in its row.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+# Products have this many rows, and a multiple of this many columns: kernels
+# for odd edges round differently, so that equal vectors would get unequal
+# scores, and a score would depend on the block it is in.
+ROWS = 96
+COLUMNS = 128
+
+# With so many relevant items, sorting a row is quicker than counting for each.
+SORT_FROM = 32
+
+# With more relevant images per text, one product cannot serve both ways.
+SHARE_UP_TO = 8
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Where each query finds the items that are relevant to it.
+
+    Queries without a relevant item in the gallery are left out, and counted.
+
+    Attributes:
+        queries: Indices of the queries that have relevant items.
+        ranks: Ranks of the relevant items, from 1 for the best: those of the
+            first of `queries` in rising order, those of the second, ...
+        starts: Where in `ranks` those of each query start.
+        gallery_size: Number of items in the gallery.
+        num_left_out: Number of queries without a relevant item.
+
+    >>> found = ranks([[1, 0], [0, 1]], [[1, 0], [1, 2]], [7, 8], [8, 7])
+    >>> found.first
+    array([2, 2], dtype=int32)
+    >>> found.average_precision
+    array([0.5, 0.5])
+    """
+
+    queries: np.ndarray
+    ranks: np.ndarray
+    starts: np.ndarray
+    gallery_size: int
+    num_left_out: int
+
+    @property
+    def num_relevant(self) -> np.ndarray:
+        """Number of relevant items of each query."""
+        return np.diff(self.starts, append=len(self.ranks))
+
+    @property
+    def first(self) -> np.ndarray:
+        """Rank of each query's best relevant item."""
+        return self.ranks[self.starts]
+
+    @property
+    def precision(self) -> np.ndarray:
+        """Share of relevant items down to each of `ranks`."""
+        return self._hits() / self.ranks
+
+    @property
+    def average_precision(self) -> np.ndarray:
+        """Mean precision at the ranks of each query's relevant items."""
+        return self.sum(self.precision) / self.num_relevant
+
+    @property
+    def legacy_average_precision(self) -> np.ndarray:
+        """What ITMeetsAL's tables call AP, for comparing with them only.
+
+        Precision at a relevant item counts only the items before it, unless
+        it is the very first.
+        """
+        precision = (self._hits() - (self.ranks > 1)) / self.ranks
+        return self.sum(precision) / self.num_relevant
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """Adds up, by query, one value for each of `ranks`."""
+        return np.add.reduceat(values, self.starts)
+
+    def _hits(self):
+        before = np.repeat(self.starts, self.num_relevant)
+        return np.arange(1, len(self.ranks) + 1) - before
+
+
+def ranks(
+    query_embeddings, gallery_embeddings, query_labels, gallery_labels
+) -> Ranks:
+    """Ranks a gallery for every query by cosine similarity.
+
+    Args:
+        query_embeddings: `[n, d]`.
+        gallery_embeddings: `[m, d]`.
+        query_labels: `[n]`; relevant to a query are items with its label.
+        gallery_labels: `[m]`.
+
+    Returns:
+        `Ranks`.
+
+    >>> ranks([[0, 1]], [[1, 0], [0, 2], [1, 1]], ["a"], ["a", "b", "a"]).ranks
+    array([2, 3], dtype=int32)
+    """
+    return one_way(
+        *unit_rows(query=query_embeddings, gallery=gallery_embeddings),
+        *checked_labels(
+            query=(query_labels, query_embeddings),
+            gallery=(gallery_labels, gallery_embeddings),
+        ),
+    )
+
+
+def ranks_both_ways(
+    image_embeddings, text_embeddings, image_labels, text_labels
+) -> tuple[Ranks, Ranks]:
+    """Ranks texts for every image, and images for every text.
+
+    The same as two calls of `ranks`, usually from a single product.
+
+    Args:
+        image_embeddings: `[n, d]`.
+        text_embeddings: `[m, d]`.
+        image_labels: `[n]`.
+        text_labels: `[m]`.
+
+    Returns:
+        `Ranks` of the images as queries, and of the texts as queries.
+
+    >>> images, texts = [[1, 0], [0, 1]], [[1, 0], [2, 1], [1, 2]]
+    >>> i2t, t2i = ranks_both_ways(images, texts, [0, 1], [0, 1, 1])
+    >>> t2i.first
+    array([1, 2, 1], dtype=int32)
+    """
+    return both_ways(
+        *unit_rows(image=image_embeddings, text=text_embeddings),
+        *checked_labels(
+            image=(image_labels, image_embeddings),
+            text=(text_labels, text_embeddings),
+        ),
+    )
+
+
+def top_k(
+    query_embeddings, gallery_embeddings, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Finds the best items for every query, ties broken as in `ranks`.
+
+    Args:
+        query_embeddings: `[n, d]`.
+        gallery_embeddings: `[m, d]`.
+        k: How many; all, if the gallery is smaller.
+
+    Returns:
+        Indices into the gallery `[n, k]`, best first, and their scores.
+
+    >>> indices, scores = top_k([[1, 0]], [[0, 1], [2, 0], [1, 1]], k=2)
+    >>> indices
+    array([[1, 2]])
+    >>> scores.round(3)
+    array([[1.   , 0.707]], dtype=float32)
+    """
+    if k < 1:
+        raise ValueError(f"`k` must be at least 1. Received: {k}.")
+    queries, gallery = unit_rows(
+        query=query_embeddings, gallery=gallery_embeddings
+    )
+    order = tie_order(len(gallery))
+    k = min(k, len(gallery))
+    indices, best = [], []
+    for _, scores in _blocks(queries, gallery, order):
+        keys = np.partition(_keys(scores), k - 1, axis=1)[:, :k]
+        places = np.sort(keys, axis=1) & 0xFFFFFFFF
+        indices.append(order[places])
+        best.append(np.take_along_axis(scores, places, axis=1))
+    return np.concatenate(indices), np.concatenate(best)
+
+
+def unit_rows(**embeddings) -> list[np.ndarray]:
+    """Returns both sides' embeddings in float32 with norm 1, zeros as zeros.
+
+    Raises:
+        ValueError: Naming the side, if they cannot be compared.
+    """
+    arrays = [_unit_rows(side, x) for side, x in embeddings.items()]
+    dims = [x.shape[1] for x in arrays]
+    if dims[0] != dims[1]:
+        raise ValueError(
+            f"{_names(embeddings, 'embeddings')} must have the same number of "
+            f"dims. Received: {dims[0]} and {dims[1]}. Take both from one "
+            "model."
+        )
+    return arrays
+
+
+def _unit_rows(side, embeddings):
+    x = np.asarray(embeddings)
+    if x.ndim != 2 or 0 in x.shape:
+        raise ValueError(
+            f"`{side}_embeddings` must be a matrix [items, dims] of at least "
+            f"one item. Received shape: {x.shape}."
+        )
+    if x.dtype != np.float64:
+        x = x.astype(np.float32, copy=False)
+    largest = np.maximum(x.max(axis=1), -x.min(axis=1))
+    bad = np.flatnonzero(~np.isfinite(largest))
+    if len(bad):
+        raise ValueError(
+            f"`{side}_embeddings` must be finite. Received NaN or infinite "
+            f"values in {len(bad)} of {len(x)} rows, first in row {bad[0]}. "
+            "Leave those items out, or see where training diverged."
+        )
+    # Scaled by its largest entry first, a row's squares cannot overflow.
+    x = x / np.where(largest > 0, largest, 1)[:, None]
+    x = x.astype(np.float32, copy=False)
+    norms = np.sqrt(np.einsum("nd,nd->n", x, x))
+    x /= np.where(norms > 0, norms, 1)[:, None]
+    return x
+
+
+def checked_labels(**sides) -> list[np.ndarray]:
+    """Returns both sides' labels as arrays.
+
+    Raises:
+        ValueError: Naming the side, if there is not one label for each of its
+            embeddings; or if the sides have no label in common.
+    """
+    labels = []
+    for side, (given, embeddings) in sides.items():
+        labels.append(np.asarray(given))
+        if labels[-1].shape != (len(embeddings),):
+            raise ValueError(
+                f"`{side}_labels` must hold one label for each of "
+                f"{len(embeddings)} embeddings. Received shape: "
+                f"{labels[-1].shape}."
+            )
+    if not np.isin(*labels).any():
+        raise ValueError(
+            f"{_names(sides, 'labels')} must have labels in common, or nothing "
+            f"can be found. Received: {labels[0][:3]}... and {labels[1][:3]}..."
+            ". Number both sides the same way."
+        )
+    return labels
+
+
+def _names(sides, what):
+    return " and ".join(f"`{side}_{what}`" for side in sides)
+
+
+def both_ways(images, texts, image_labels, text_labels) -> tuple[Ranks, Ranks]:
+    """`ranks_both_ways` of embeddings and labels that have been checked."""
+    _, images_per_label = np.unique(image_labels, return_counts=True)
+    shared = None
+    if images_per_label.max() <= SHARE_UP_TO:
+        shared = _both_from_one_product(
+            images, texts, image_labels, text_labels
+        )
+    return shared or (
+        one_way(images, texts, image_labels, text_labels),
+        one_way(texts, images, text_labels, image_labels),
+    )
+
+
+def tie_order(size):
+    """The order in which a gallery's items win ties; fixed by its size."""
+    return np.random.default_rng(0).permutation(size)
+
+
+def one_way(queries, gallery, query_labels, gallery_labels) -> Ranks:
+    """`ranks` of embeddings and labels that have been checked."""
+    order = tie_order(len(gallery))
+    first, last, places = _relevant(query_labels, gallery_labels[order])
+    counts = last - first
+    ends = np.cumsum(counts)
+    found = np.empty(ends[-1], np.int32)
+    for start, scores in _blocks(queries, gallery, order):
+        for query, row in enumerate(scores, start):
+            own = slice(ends[query] - counts[query], ends[query])
+            found[own] = _ranks_in_row(row, places[first[query] : last[query]])
+    return _ragged(found, counts, len(gallery))
+
+
+def _relevant(query_labels, gallery_labels):
+    """For each query, finds where in `places` its relevant items stand."""
+    places = np.argsort(gallery_labels, kind="stable")
+    by_label = gallery_labels[places]
+    first = np.searchsorted(by_label, query_labels, side="left")
+    last = np.searchsorted(by_label, query_labels, side="right")
+    return first, last, places
+
+
+def _ragged(found, counts, gallery_size):
+    """Makes `Ranks` of ranks that come query by query, with their counts."""
+    queries = np.flatnonzero(counts)
+    ends = np.cumsum(counts[queries])
+    return Ranks(
+        queries=queries,
+        ranks=found,
+        starts=ends - counts[queries],
+        gallery_size=gallery_size,
+        num_left_out=len(counts) - len(queries),
+    )
+
+
+def _blocks(rows, columns, order) -> Iterator[tuple[int, np.ndarray]]:
+    """Yields blocks of scores, columns in order, each with its first row."""
+    columns = _transposed(columns, order)
+
+    def compute(start):
+        return _product(rows[start : start + ROWS], columns)[:, : len(order)]
+
+    # While the caller counts in one block, the next is being computed; the
+    # one after the last is empty.
+    with ThreadPoolExecutor(max_workers=1) as worker:
+        upcoming = worker.submit(compute, 0)
+        for start in range(0, len(rows), ROWS):
+            scores = upcoming.result()
+            upcoming = worker.submit(compute, start + ROWS)
+            yield start, scores
+
+
+def _transposed(embeddings, order):
+    return tf.transpose(tf.constant(embeddings[_filled(order, COLUMNS)]))
+
+
+def _filled(indices, multiple):
+    """Repeats indices until there is a multiple of some number of them."""
+    return np.resize(indices, -(-len(indices) // multiple) * multiple)
+
+
+def _product(rows, columns):
+    """Multiplies in full float32, which GPUs may do only when told to."""
+    reduced = tf.config.experimental.tensor_float_32_execution_enabled()
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    try:
+        product = tf.matmul(rows[_filled(range(len(rows)), ROWS)], columns)
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(reduced)
+    return np.asarray(product)[: len(rows)]
+
+
+def _ranks_in_row(row, places):
+    """Returns the ranks, in rising order, of the items at some places."""
+    if len(places) >= SORT_FROM:
+        keys = _keys(row)
+        return np.searchsorted(np.sort(keys), np.sort(keys[places])) + 1
+    ahead = np.empty(len(row), bool)
+    found = []
+    for place in places.tolist():
+        np.greater_equal(row[:place], row[place], out=ahead[:place])
+        np.greater(row[place:], row[place], out=ahead[place:])
+        found.append(np.count_nonzero(ahead) + 1)
+    return sorted(found)
+
+
+def _keys(scores):
+    """Returns int64 that sort by falling score, then by place."""
+    bits = (scores + 0.0).view(np.int32)  # -0.0 and 0.0 are a tie
+    rising = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
+    return (-rising << 32) + np.arange(scores.shape[-1])
+
+
+def _both_from_one_product(images, texts, image_labels, text_labels):
+    """Counts both along the rows and down the columns of the same blocks.
+
+    Down a column, some images come before the text's relevant one. To compare
+    with it nevertheless, the scores of relevant pairs are computed ahead, in
+    tiles like those of the blocks. Should a block hold another number, as on
+    devices that choose kernels by shape, None is returned: counts from two
+    kernels would take ties for better or worse.
+    """
+    image_order, text_order = tie_order(len(images)), tie_order(len(texts))
+    images = images[image_order]
+    first, last, places = _relevant(
+        image_labels[image_order], text_labels[text_order]
+    )
+    # Relevant pairs, image by image.
+    rows = np.repeat(np.arange(len(images)), last - first)
+    columns = np.concatenate([places[i:j] for i, j in zip(first, last)])
+    scores = _pair_scores(images, texts, rows, text_order[columns])
+
+    # One line for the texts' first relevant images, one for the second, ...
+    line = _occurrence(columns)
+    bars = np.full([line.max() + 1, len(texts)], np.inf, np.float32)
+    bars[line, columns] = scores
+    higher_bars = np.nextafter(bars, np.float32(np.inf))
+    owners = np.zeros(bars.shape, int)
+    owners[line, columns] = rows
+
+    i2t, ties = np.empty([2, len(rows)], np.int32)
+    ahead = np.zeros(bars.shape, np.int32)
+    for start, block in _blocks(images, texts, text_order):
+        stop = start + len(block)
+        pairs = slice(*np.searchsorted(rows, [start, stop]))
+        own = block[rows[pairs] - start, columns[pairs]]
+        if not np.array_equal(own, scores[pairs]):
+            return None
+        i2t[pairs] = np.concatenate(
+            [
+                _ranks_in_row(row, places[first[image] : last[image]])
+                for image, row in enumerate(block, start)
+            ]
+        )
+        # Images before a text's own win ties against it, later ones do not.
+        block_bars = np.where(owners < stop, higher_bars, bars)
+        for line_ahead, line_bars in zip(ahead, block_bars):
+            line_ahead += np.sum(block >= line_bars, axis=0, dtype=np.int32)
+        tied = block[:, columns[pairs]] == own
+        tied &= np.arange(start, stop)[:, None] < rows[pairs]
+        ties[pairs] = tied.sum(axis=0)
+    t2i = 1 + ahead[line, columns] + ties
+    return (
+        _regrouped(i2t, image_order[rows], len(images), len(texts)),
+        _regrouped(t2i, text_order[columns], len(texts), len(images)),
+    )
+
+
+def _pair_scores(images, texts, rows, columns):
+    """Scores of pairs, whose rows rise."""
+    scores = np.empty(len(rows), np.float32)
+    for start in range(0, len(images), ROWS):
+        stop = start + ROWS
+        pairs = slice(*np.searchsorted(rows, [start, stop]))
+        if pairs.start < pairs.stop:
+            partners = _transposed(texts, columns[pairs])
+            tile = _product(images[start:stop], partners)
+            own = rows[pairs] - start
+            scores[pairs] = tile[own, np.arange(len(own))]
+    return scores
+
+
+def _occurrence(values):
+    """Numbers equal values: 0 for the first of them, 1 for the second, ..."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    numbers = np.empty(len(values), int)
+    numbers[order] = np.arange(len(values)) - np.searchsorted(ordered, ordered)
+    return numbers
+
+
+def _regrouped(found, queries, num_queries, gallery_size):
+    """Makes `Ranks` of ranks that come in any order, with their queries."""
+    order = np.lexsort((found, queries))
+    counts = np.bincount(queries, minlength=num_queries)
+    return _ragged(found[order], counts, gallery_size)
