@@ -1,0 +1,4 @@
+"""Callbacks for `fit`."""
+
+from kmatch.callbacks.checkpoint import Checkpoint as Checkpoint
+from kmatch.callbacks.recall import RecallAtK as RecallAtK
