@@ -1,0 +1,1 @@
+"""The `kmatch` command, one file per subcommand."""
