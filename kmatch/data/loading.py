@@ -5,15 +5,21 @@ import os
 
 from kmatch.data.captioned import Splits
 
-NAMES = ("shapes", "flickr30k")
+# What the folder of each holds.
+FILES = {
+    "shapes": "nothing, it is embedded",
+    "flickr30k": "dataset_flickr30k.json and the images",
+}
+NAMES = tuple(FILES)
 
 
-def load(name: str, root: str | os.PathLike | None = None) -> Splits:
+def load(name: str, root: str | os.PathLike | None = None, **options) -> Splits:
     """Loads a data set's splits.
 
     Args:
         name: `"shapes"`, which is embedded, or `"flickr30k"`.
         root: Folder with the data set's files; none for `"shapes"`.
+        **options: What the data set's own `load` takes beside its folder.
 
     Returns:
         `Splits` with `.train`, `.val` and `.test`. Labels are unique across
@@ -30,4 +36,4 @@ def load(name: str, root: str | os.PathLike | None = None) -> Splits:
             f"{', '.join(NAMES)}, or build your own with "
             "kmatch.data.from_pairs."
         )
-    return importlib.import_module(f"kmatch.data.{name}").load(root)
+    return importlib.import_module(f"kmatch.data.{name}").load(root, **options)
