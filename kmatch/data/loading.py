@@ -5,14 +5,14 @@ import os
 
 from kmatch.data.captioned import Splits
 
-NAMES = ("shapes", "flickr30k")
+NAMES = ("shapes", "flickr8k", "flickr30k")
 
 
 def load(name: str, root: str | os.PathLike | None = None) -> Splits:
     """Loads a data set's splits.
 
     Args:
-        name: `"shapes"`, which is embedded, or `"flickr30k"`.
+        name: `"shapes"`, which is embedded, `"flickr8k"` or `"flickr30k"`.
         root: Folder with the data set's files; none for `"shapes"`.
 
     Returns:
