@@ -146,3 +146,16 @@ def test_real_weights_give_the_features_of_keras(shared, alpha, name):
         keras.applications.mobilenet.preprocess_input(images.copy())
     )
     np.testing.assert_allclose(tower(images), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_batch_norm_momentum_is_saved():
+    tower = kmatch.towers.mobilenet(
+        32, alpha=0.25, weights=None, batch_norm_momentum=0.9
+    )
+    copy = kmatch.towers.Tower.from_config(tower.get_config())
+    momenta = {
+        layer.momentum
+        for layer in copy._flatten_layers()
+        if isinstance(layer, keras.layers.BatchNormalization)
+    }
+    assert momenta == {0.9}
