@@ -153,8 +153,9 @@ def _classification(queries, targets, query, target, label, weights, project):
         logits = lengths[:, tf.newaxis] * tf.gather(targets @ weights, target)
     else:
         logits = tf.gather(queries @ weights, query)
-    log_p = tf.gather(tf.nn.log_softmax(logits), label, batch_dims=1)
-    return -tf.reduce_sum(log_p)
+    return tf.reduce_sum(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(label, logits)
+    )
 
 
 @keras.saving.register_keras_serializable(package="kmatch")
