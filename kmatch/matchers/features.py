@@ -46,7 +46,7 @@ class FeatureCache:
         self.tower = tower
         self._compute = tf.function(
             lambda images: tf.cast(tower(images, training=False), tf.float32),
-            reduce_retracing=True,
+            input_signature=[tf.TensorSpec(tower.input_shape)],
         )
         self._blocks: dict[Path, tuple[np.ndarray, np.ndarray]] = {}
 

@@ -3,7 +3,7 @@
 import os
 import random
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import keras
 import numpy as np
@@ -120,15 +120,6 @@ class Matcher(keras.Model):
         self.image_tower_optimizer = None
         self._loss_means = {}
         self._feature_cache = None
-        self._embed_images = tf.function(
-            self.embed_images, reduce_retracing=True
-        )
-        self._embed_features = tf.function(
-            self.embed_image_features, reduce_retracing=True
-        )
-        self._embed_tokens = tf.function(
-            self.embed_tokens, reduce_retracing=True
-        )
 
     # === Encoding ===
 
@@ -241,7 +232,7 @@ class Matcher(keras.Model):
         embeddings = [self._no_embeddings()]
         for index, batch in batches:
             readable.append(np.asarray(index))
-            embeddings.append(embed(batch).numpy())
+            embeddings.append(embed(tf.convert_to_tensor(batch)).numpy())
         return np.concatenate(embeddings), np.concatenate(readable)
 
     def encode_texts(
@@ -276,6 +267,19 @@ class Matcher(keras.Model):
             tokens = self.text_tower.tokenizer([texts[row] for row in rows])
             embeddings[rows] = self._embed_tokens(tokens).numpy()
         return embeddings
+
+    @cached_property
+    def _embed_images(self):
+        return _traced(self.embed_images, self.image_tower.input_shape[1:])
+
+    @cached_property
+    def _embed_features(self):
+        dim = self.image_tower.output_shape[1]
+        return _traced(self.embed_image_features, [dim])
+
+    @cached_property
+    def _embed_tokens(self):
+        return _traced(self.embed_tokens, [None], tf.int32)
 
     def _no_embeddings(self):
         return np.zeros([0, self.embedding_dim], np.float32)
@@ -644,6 +648,13 @@ class Matcher(keras.Model):
 class _CountEpochs(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         self.model.epochs_trained += 1
+
+
+def _traced(embed, shape, dtype=tf.float32):
+    # A function that traces itself when called warns a process that builds
+    # many models of retracing.
+    signature = [tf.TensorSpec([None, *shape], dtype)]
+    return tf.function(embed, input_signature=signature).get_concrete_function()
 
 
 def _joint_embedding(

@@ -74,6 +74,14 @@ def test_encode_images_names_all_that_cannot_be_read(trained, tmp_path):
     assert "1.png" in str(info.value) and "4.png" in str(info.value)
 
 
+def test_a_process_may_build_many_models(build, scenes, caplog):
+    for seed in range(6):
+        model = build(seed)
+        model.encode_images(scenes.images[: seed + 1])
+        model.encode_texts(scenes.captions[: seed + 1])
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize("kind", ["images", "texts"])
 def test_encoding_nothing_and_one_string(trained, kind):
     encode = getattr(trained, f"encode_{kind}")
