@@ -128,14 +128,17 @@ class Settings:
 # What every recipe trains on without --data-dir.
 SHAPES = Settings(
     data="shapes",
-    image_tower=partial(mobilenet, image_size=64, alpha=0.25),
+    image_tower=partial(
+        mobilenet, image_size=64, alpha=0.25, batch_norm_momentum=0.9
+    ),
     image_weights=None,
-    stages=[Stage(epochs=12, learning_rate=cosine(3e-3))],
+    stages=[Stage(epochs=7, learning_rate=cosine(4e-3))],
     batch_size=32,
     captions_per_image=5,
     augment=None,  # captions say left and right
     word_embedding=64,
-    units=128,
+    units=64,
+    dropout=0.0,  # every word of these captions counts
     embedding_dim=256,
     batch_norm_momentum=0.9,
 )
