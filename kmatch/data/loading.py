@@ -3,6 +3,7 @@
 import importlib
 import os
 
+from kmatch.data import records
 from kmatch.data.captioned import Splits
 
 NAMES = ("shapes", "flickr8k", "flickr30k")
@@ -13,7 +14,8 @@ def load(name: str, root: str | os.PathLike | None = None) -> Splits:
 
     Args:
         name: `"shapes"`, which is embedded, `"flickr8k"` or `"flickr30k"`.
-        root: Folder with the data set's files; none for `"shapes"`.
+        root: Folder with the data set's files, or with the records that
+            `kmatch prepare` made of them; none for `"shapes"`.
 
     Returns:
         `Splits` with `.train`, `.val` and `.test`. Labels are unique across
@@ -30,4 +32,6 @@ def load(name: str, root: str | os.PathLike | None = None) -> Splits:
             f"{', '.join(NAMES)}, or build your own with "
             "kmatch.data.from_pairs."
         )
+    if records.is_prepared(root):
+        return records.load(root, name)
     return importlib.import_module(f"kmatch.data.{name}").load(root)
