@@ -19,14 +19,20 @@ def add_arguments(parser: argparse.ArgumentParser):
         type=int,
         help="shrink images whose shorter side is longer; default: keep files",
     )
+    parser.add_argument(
+        "--restval",
+        action="store_true",
+        help="for coco: join the split of that name to the training split",
+    )
 
 
 def run(arguments: argparse.Namespace):
+    options = {"restval": True} if arguments.restval else {}
     reported = _Collect()
     logger = logging.getLogger("kmatch")
     logger.addHandler(reported)
     try:
-        splits = data.load(arguments.name, arguments.root)
+        splits = data.load(arguments.name, arguments.root, **options)
     finally:
         logger.removeHandler(reported)
     total = sum(len(split.images) for split in splits)
@@ -38,6 +44,7 @@ def run(arguments: argparse.Namespace):
         arguments.out,
         arguments.image_size,
         arguments.root,
+        options,
     ):
         bar.add(shard.num_images)
         unreadable.extend(shard.unreadable)

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -76,6 +76,7 @@ def prepare(
     directory: str | os.PathLike,
     image_size: int | None = None,
     root: str | os.PathLike | None = None,
+    options: Mapping | None = None,
     images_per_shard: int = IMAGES_PER_SHARD,
 ) -> Iterator[Shard]:
     """Writes a data set's records, shard by shard.
@@ -90,6 +91,7 @@ def prepare(
         image_size: Images with a longer shorter side are shrunk to this one
             and stored as JPEG; by default all files stay as they are.
         root: Folder that the images' names are relative to.
+        options: What else the data set was loaded with.
         images_per_shard: How many images a file holds.
 
     Returns:
@@ -104,6 +106,7 @@ def prepare(
     metadata = {
         "format_version": FORMAT_VERSION,
         "name": name,
+        "options": dict(options or {}),
         "image_size": image_size,
         "shards": {
             split: _shard_names(split, len(names[split]), images_per_shard)
@@ -131,7 +134,9 @@ def _write_shards(directory, metadata, splits, names, images_per_shard):
     _unfinished(directory).unlink(missing_ok=True)
 
 
-def load(root: str | os.PathLike, name: str) -> Splits:
+def load(
+    root: str | os.PathLike, name: str, options: Mapping | None = None
+) -> Splits:
     """Loads a prepared folder: the same splits as of the original one.
 
     Damaged shards are named; their images count as unreadable.
@@ -139,6 +144,7 @@ def load(root: str | os.PathLike, name: str) -> Splits:
     Args:
         root: What `kmatch prepare` was given as `--out`.
         name: The data set's.
+        options: Those it was prepared with, or none.
     """
     root = Path(root)
     metadata = json.loads((root / METADATA).read_text(encoding="utf-8"))
@@ -151,6 +157,11 @@ def load(root: str | os.PathLike, name: str) -> Splits:
         raise ValueError(
             f"'{root}' holds records of '{metadata['name']}'. "
             f"Received: '{name}'."
+        )
+    if options and dict(options) != metadata["options"]:
+        raise ValueError(
+            f"'{root}' was prepared with the options {metadata['options']}. "
+            f"Received: {dict(options)}. Leave them out, or prepare it anew."
         )
     return Splits(
         *(
