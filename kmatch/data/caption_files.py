@@ -132,7 +132,7 @@ def _report_left_out(name, captions, listed, files):
         _log.warning(
             "%s: left out %d captions of %d images that are not there: %s.",
             name, sum(len(captions[image]) for image in orphaned),
-            len(orphaned), shown(orphaned),
+            len(orphaned), ", ".join(orphaned),
         )  # fmt: skip
     without_caption = [image for image in listed if image not in captions]
     if without_caption:
