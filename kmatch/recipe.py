@@ -175,6 +175,10 @@ def run(
         compile or compile_matcher,
     )
     print(evaluate(best, splits.test).table(paper))
+    if args.data_dir:
+        for protocol, rows in (protocols or {}).items():
+            report = evaluate(best, splits.test, protocol=protocol)
+            print(f"\nProtocol {protocol}:\n{report.table(rows)}")
     print(f"Exported to {export(best, args.output)}")
 
 
