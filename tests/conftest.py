@@ -46,6 +46,16 @@ def tokenizer(scenes):
     return kmatch.text.Tokenizer.fit(scenes.captions, min_count=1)
 
 
+@pytest.fixture(scope="session")
+def small_tower():
+    """Builds a small image tower; takes any `weights`, and ignores them."""
+
+    def build(weights=None):
+        return kmatch.towers.Tower(_small_network(), image_size=IMAGE_SIZE)
+
+    return build
+
+
 def _small_network():
     # A backbone of `keras.applications` would take most of the time of the
     # tests to trace; those are tested with the towers.
@@ -63,15 +73,13 @@ def _small_network():
 
 
 @pytest.fixture(scope="session")
-def build(tokenizer):
+def build(tokenizer, small_tower):
     """Builds a small model, the same each time; not compiled."""
 
     def build(seed=0, **kwargs):
         keras.utils.set_random_seed(seed)
         return kmatch.Matcher(
-            image_tower=kmatch.towers.Tower(
-                _small_network(), image_size=IMAGE_SIZE
-            ),
+            image_tower=small_tower(),
             text_tower=kmatch.towers.bilstm(
                 tokenizer, units=24, embedding_dim=16
             ),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from kmatch.data.augmentation import augmentation, is_mirrored
 from kmatch.data.captioned import CaptionedImages
 from kmatch.data.images import image_name, image_reader
 from kmatch.data.modalities import IMAGE, TEXT
@@ -18,10 +19,6 @@ _log = logging.getLogger("kmatch")
 # Groups are sorted by caption length among this many batches at a time: few
 # enough that batches stay well mixed, enough that little is padded.
 _BUCKETED_BATCHES = 16
-
-AUGMENTATIONS = {
-    "flip": tf.image.stateless_random_flip_left_right,
-}
 
 
 class Epoch(NamedTuple):
@@ -105,23 +102,23 @@ def batches(
     augment: str | Callable | None = None,
     seed: int | None = None,
     epoch: Callable[[], int] = lambda: 0,
+    features: Callable | None = None,
 ) -> tf.data.Dataset:
     """Returns a split's batches for `fit`; see `Matcher.batches`.
 
     Args:
         epoch: Called when the data set is iterated: the number of the epoch
             whose order to follow.
+        features: Called with whether mirrored images are shown too: gives
+            what to show in place of images, a `kmatch.matchers.Features`.
     """
     _check_counts(batch_size=batch_size, captions_per_image=captions_per_image)
-    if not callable(augment) and augment not in (None, *AUGMENTATIONS):
-        raise ValueError(
-            f"augment must be one of {sorted(AUGMENTATIONS)}, a function of "
-            f"(image, seed), or None. Received: {augment!r}."
-        )
-    augment = AUGMENTATIONS.get(augment, augment)
     if seed is None:
         seed = secrets.randbits(31)
-    read = image_reader(split.images, image_size)
+    if features is None:
+        source = _images(split, image_size, augmentation(augment))
+    else:
+        source = _features(features, augment)
     with tf.device("CPU"):
         tokens = _tokenize(split.captions, tokenizer)
         image_labels = tf.constant(split.labels)
@@ -134,16 +131,17 @@ def batches(
         )  # fmt: skip
 
     def load(place, number, group):
-        image = read(group.image)
-        if augment is not None:
-            image = augment(image, group.seed)
-        return place, number, image, group.image, group.captions
+        shown = source.read(group.image, group.seed)
+        return place, number, shown, group.image, group.captions
 
-    def assemble(image, image_index, captions):
+    def assemble(shown, image_index, captions):
         captions = tf.boolean_mask(captions, captions >= 0)
         padded = tf.gather(tokens, captions).to_tensor(PADDING)
         return (
-            {IMAGE.input: image, TEXT.input: padded},
+            {
+                source.name: source.collect(shown, image_index),
+                TEXT.input: padded,
+            },
             {
                 IMAGE.label: tf.gather(image_labels, image_index),
                 TEXT.label: tf.gather(text_labels, captions),
@@ -152,7 +150,7 @@ def batches(
 
     num_groups = len(plan(0).image)
     return (
-        _groups(plan, epoch, captions_per_image)
+        _groups(plan, epoch, source.begin, captions_per_image)
         .map(load, num_parallel_calls=tf.data.AUTOTUNE)
         .apply(_replace_unreadable(split, plan, num_groups))
         .batch(batch_size)
@@ -164,6 +162,56 @@ def batches(
         )
         .prefetch(tf.data.AUTOTUNE)
     )
+
+
+class _Source(NamedTuple):
+    """What a batch shows of its images, and how it gets there."""
+
+    name: str
+    read: Callable  # of one image's index and seed
+    collect: Callable  # of a batch of what was read, and of indices
+    begin: Callable = lambda: None  # called when an epoch begins
+
+
+def _images(split, image_size, augment):
+    read = image_reader(split.images, image_size)
+
+    def read_and_augment(index, seed):
+        image = read(index)
+        return image if augment is None else augment(image, seed)
+
+    return _Source(
+        IMAGE.input, read_and_augment, lambda images, indices: images
+    )
+
+
+def _features(features, augment):
+    if augment not in (None, "flip"):
+        raise ValueError(
+            "Features of images are computed once, and augment would change "
+            f"the images. Received: augment={augment!r}. Pass None or "
+            "'flip', or leave model.cache_features out."
+        )
+    features = features(augment == "flip")
+    with tf.device("CPU"):
+        readable = tf.constant(features.readable)
+
+    def read(index, seed):
+        # Fails as an image that cannot be read does.
+        check = tf.debugging.Assert(readable[index], ["unreadable"])
+        with tf.control_dependencies([check]):
+            if augment is None:
+                return tf.constant(False)
+            return is_mirrored(seed)
+
+    def collect(mirrored, indices):
+        # A batch at a time: a call into Python costs more than a row.
+        rows = tf.numpy_function(
+            features.gather, [indices, mirrored], tf.float32
+        )
+        return tf.ensure_shape(rows, [None, features.dim])
+
+    return _Source(IMAGE.features, read, collect, features.check)
 
 
 def _check_counts(**counts):
@@ -193,13 +241,14 @@ def _tokenize(captions, tokenizer):
     return tokens[:, : tokenizer.max_length]
 
 
-def _groups(plan, epoch, captions_per_image):
+def _groups(plan, epoch, begin, captions_per_image):
     """Yields the groups of the epoch that `epoch()` names, twice over.
 
     The second time they stand in for groups whose image cannot be read.
     """
 
     def draw():
+        begin()
         number = np.int64(epoch())
         planned = plan(number)
         return (number, *(np.concatenate([x, x]) for x in planned))

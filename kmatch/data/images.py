@@ -1,10 +1,15 @@
 """Image files and arrays to tensors: the one way in for every image."""
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
+
+# Raised when the same file gives other pixels than before, so that features
+# kept on disk are computed again.
+DECODE_VERSION = 1
 
 
 def decode_image(data: tf.Tensor, image_size: int) -> tf.Tensor:
@@ -178,6 +183,62 @@ def _array_reader(images, image_size):
         return resize_image(image, image_size)
 
     return read
+
+
+def readable_images(
+    images: Sequence,
+    image_size: int,
+    batch_size: int,
+    indices: Sequence[int] | None = None,
+) -> tf.data.Dataset:
+    """Reads images in order; those that cannot be read are left out.
+
+    Args:
+        images: Paths, encoded files as `bytes`, or arrays.
+        image_size: Height and width to resize them to.
+        batch_size: Images at a time.
+        indices: Which of them; by default all.
+
+    Returns:
+        A data set of pairs: indices `[n]` and images `[n, h, w, 3]`.
+    """
+    read = image_reader(images, image_size)
+    if indices is None:
+        indices = range(len(images))
+    return (
+        tf.data.Dataset.from_tensor_slices(np.array(indices, np.int64))
+        .map(lambda i: (i, read(i)), num_parallel_calls=tf.data.AUTOTUNE)
+        .ignore_errors()
+        .batch(batch_size)
+        .prefetch(tf.data.AUTOTUNE)
+    )
+
+
+def image_identities(images: Sequence) -> list[bytes]:
+    """Returns for each image what changes when it does.
+
+    That is a file's path, size and time of change, or the content.
+    """
+    if is_path(images[0]):
+        return [_file_identity(path) for path in images]
+    return [_content_identity(image) for image in images]
+
+
+def _file_identity(path):
+    try:
+        status = os.stat(path)
+        state = f"{status.st_size} {status.st_mtime_ns}"
+    except OSError:
+        state = "missing"
+    return f"{os.path.abspath(path)} {state}".encode()
+
+
+def _content_identity(image):
+    if not isinstance(image, bytes):
+        image = np.ascontiguousarray(image)
+        shape = f"{image.dtype} {image.shape} ".encode()
+        return shape + hashlib.blake2b(image.tobytes()).digest()
+    return hashlib.blake2b(image).digest()
 
 
 def image_bytes(image) -> bytes:

@@ -5,15 +5,28 @@ import os
 
 from kmatch.data.captioned import Splits
 
-NAMES = ("shapes", "flickr30k")
+# What the folder of each holds.
+FILES = {
+    "shapes": "nothing: it is embedded",
+    "flickr8k": "Flickr8k.token.txt, the three lists and the images",
+    "flickr30k": "dataset_flickr30k.json and the images",
+    "coco": "dataset_coco.json and the images in train2014/ and val2014/",
+    "cuhk_pedes": "reid_raw.json and the images in imgs/",
+    "cub": "text_c10/, the class lists and the images in CUB_200_2011/images/",
+    "flowers": "text_c10/, the class lists and the images in jpg/",
+}
+NAMES = tuple(FILES)
 
 
-def load(name: str, root: str | os.PathLike | None = None) -> Splits:
+def load(name: str, root: str | os.PathLike | None = None, **options) -> Splits:
     """Loads a data set's splits.
 
     Args:
-        name: `"shapes"`, which is embedded, or `"flickr30k"`.
+        name: `"shapes"`, which is embedded, `"flickr8k"`, `"flickr30k"`,
+            `"coco"`, `"cuhk_pedes"`, `"cub"` or `"flowers"`.
         root: Folder with the data set's files; none for `"shapes"`.
+        **options: What the data set's own `load` takes beside its folder,
+            such as `restval=True` for `"coco"`.
 
     Returns:
         `Splits` with `.train`, `.val` and `.test`. Labels are unique across
@@ -27,7 +40,12 @@ def load(name: str, root: str | os.PathLike | None = None) -> Splits:
     if name not in NAMES:
         raise ValueError(
             f"There is no data set '{name}'. Choose one of "
-            f"{', '.join(NAMES)}, or build your own with "
-            "kmatch.data.from_pairs."
+            f"{', '.join(NAMES)}, or load your own with "
+            "kmatch.data.from_table or kmatch.data.from_pairs."
         )
-    return importlib.import_module(f"kmatch.data.{name}").load(root)
+    if root is None and name != "shapes":
+        raise ValueError(
+            f"{name} is read from files: pass root='…', the folder with "
+            f"{FILES[name]}."
+        )
+    return importlib.import_module(f"kmatch.data.{name}").load(root, **options)

@@ -1,7 +1,9 @@
 """The matcher: two towers that meet in one space."""
 
+import os
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import keras
 import numpy as np
@@ -9,9 +11,10 @@ import tensorflow as tf
 
 from kmatch.data.batching import batches
 from kmatch.data.captioned import CaptionedImages
-from kmatch.data.images import check_images, image_name, image_reader
+from kmatch.data.images import check_images, image_name, readable_images
 from kmatch.data.modalities import IMAGE, TEXT
 from kmatch.losses.base import MatchingLoss, normalize
+from kmatch.matchers.features import FeatureCache
 from kmatch.matchers.formats import FORMAT_VERSION, check_format_version
 from kmatch.matchers.progress import Progress, show_if_long
 from kmatch.towers.tower import Tower
@@ -33,6 +36,10 @@ class Matcher(keras.Model):
         embedding_dim: Dimensions of the shared space.
         batch_norm: Whether the joint embedding ends in batch normalisation.
         batch_norm_momentum: How slowly its statistics move.
+        standardize_features: Whether each of the image tower's features is
+            brought to mean 0 and deviation 1 first, by a batch normalisation
+            without centre and scale. A frozen tower's need it: their
+            deviations differ by orders of magnitude.
         kernel_regularizer: For the joint embedding's dense layers.
         freeze_image_tower: Whether the image tower stays as it is. May be
             set later too; `compile` again afterwards.
@@ -55,6 +62,7 @@ class Matcher(keras.Model):
         embedding_dim: int = 512,
         batch_norm: bool = True,
         batch_norm_momentum: float = 0.99,
+        standardize_features: bool = False,
         kernel_regularizer: keras.Regularizer | None = None,
         freeze_image_tower: bool = False,
         **kwargs,
@@ -72,7 +80,7 @@ class Matcher(keras.Model):
                 )
         head = [embedding_dim, batch_norm, batch_norm_momentum]
         image_embedding = _joint_embedding(
-            "image_embedding", *head, kernel_regularizer
+            "image_embedding", *head, kernel_regularizer, standardize_features
         )
         text_embedding = _joint_embedding(
             "text_embedding", *head, kernel_regularizer
@@ -99,6 +107,7 @@ class Matcher(keras.Model):
         self.embedding_dim = embedding_dim
         self.batch_norm = batch_norm
         self.batch_norm_momentum = batch_norm_momentum
+        self.standardize_features = standardize_features
         self.kernel_regularizer = kernel_regularizer
         self.freeze_image_tower = freeze_image_tower
 
@@ -110,8 +119,12 @@ class Matcher(keras.Model):
         self.matching_losses = []
         self.image_tower_optimizer = None
         self._loss_means = {}
+        self._feature_cache = None
         self._embed_images = tf.function(
             self.embed_images, reduce_retracing=True
+        )
+        self._embed_features = tf.function(
+            self.embed_image_features, reduce_retracing=True
         )
         self._embed_tokens = tf.function(
             self.embed_tokens, reduce_retracing=True
@@ -136,7 +149,10 @@ class Matcher(keras.Model):
         if IMAGE.features in inputs:
             features = inputs[IMAGE.features]
         else:
-            features = self.image_tower(inputs[IMAGE.input], training=training)
+            features = self.image_tower(
+                inputs[IMAGE.input],
+                training=training and not self.freeze_image_tower,
+            )
         tokens = self.text_tower(inputs[TEXT.input], training=training)
         return {
             IMAGE.name: self.image_embedding(features, training=training),
@@ -145,7 +161,12 @@ class Matcher(keras.Model):
 
     def embed_images(self, images: tf.Tensor) -> tf.Tensor:
         """Embeddings of decoded images `[n, h, w, 3]`, l2-normalised."""
-        features = self.image_tower(images, training=False)
+        return self.embed_image_features(
+            self.image_tower(images, training=False)
+        )
+
+    def embed_image_features(self, features: tf.Tensor) -> tf.Tensor:
+        """Embeddings of the image tower's features, l2-normalised."""
         embeddings = self.image_embedding(features, training=False)
         return normalize(tf.cast(embeddings, tf.float32))
 
@@ -171,7 +192,9 @@ class Matcher(keras.Model):
         Raises:
             ValueError: If images cannot be read; it names them all.
         """
-        embeddings, readable = self.encode_readable_images(images, batch_size)
+        embeddings, readable = self._encode(
+            self._read(images, batch_size), self._embed_images
+        )
         unreadable = sorted(set(range(len(images))) - set(readable.tolist()))
         if unreadable:
             names = ", ".join(image_name(images, i) for i in unreadable)
@@ -184,7 +207,7 @@ class Matcher(keras.Model):
     def encode_readable_images(
         self, images: Sequence, batch_size: int = 64, progress: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Encodes those images that can be read.
+        """Encodes those images that can be read, with `cache_features` too.
 
         Args:
             images: As for `encode_images`.
@@ -195,22 +218,30 @@ class Matcher(keras.Model):
             Their embeddings, and their indices.
         """
         images = check_images(images)
+        if len(images) and self._caches_features:
+            features = self._feature_cache.features(images, progress=progress)
+            # Features are small beside images: many at a time.
+            batches = features.batches(1024)
+            return self._encode(batches, self._embed_features)
+        batches = self._read(images, batch_size, progress)
+        return self._encode(batches, self._embed_images)
+
+    def _read(self, images, batch_size, progress=True):
+        images = check_images(images)
         if len(images) == 0:
-            return self._no_embeddings(), np.zeros([0], np.int64)
-        read = image_reader(images, self.image_tower.image_size)
-        dataset = (
-            tf.data.Dataset.range(len(images))
-            .map(lambda i: (i, read(i)), num_parallel_calls=tf.data.AUTOTUNE)
-            .ignore_errors()
-            .batch(batch_size)
-            .prefetch(tf.data.AUTOTUNE)
+            return []
+        dataset = readable_images(
+            images, self.image_tower.image_size, batch_size
         )
+        total = -(-len(images) // batch_size)
+        return show_if_long(dataset, total, progress)
+
+    def _encode(self, batches, embed):
         readable = [np.zeros([0], np.int64)]
         embeddings = [self._no_embeddings()]
-        total = -(-len(images) // batch_size)
-        for index, batch in show_if_long(dataset, total, progress):
-            readable.append(index.numpy())
-            embeddings.append(self._embed_images(batch).numpy())
+        for index, batch in batches:
+            readable.append(np.asarray(index))
+            embeddings.append(embed(batch).numpy())
         return np.concatenate(embeddings), np.concatenate(readable)
 
     def encode_texts(
@@ -260,6 +291,42 @@ class Matcher(keras.Model):
     def freeze_image_tower(self, freeze: bool):
         self.image_tower.trainable = not freeze
 
+    def cache_features(self, directory: str | os.PathLike):
+        """Keeps the frozen image tower's features on disk from now on.
+
+        While the tower is frozen, `batches`, `RecallAtK` and
+        `kmatch.evaluate` compute the features of an image once, whatever
+        split it is in, and read them from there ever after, in another
+        process too. Results are the same to float tolerance. Of images that
+        are mirrored at random (`augment="flip"`) both orientations are kept;
+        with any other augmentation, `batches` raises a ValueError. Other
+        weights, another size and changed images are computed anew. While
+        the tower is not frozen, nothing is read or kept.
+
+        Args:
+            directory: Where to keep them, some kilobytes per image. It may
+                be shared by models and data sets.
+
+        >>> import tempfile
+        >>> import kmatch
+        >>> data = kmatch.data.load("shapes")
+        >>> tokenizer = kmatch.text.Tokenizer.fit(data.val.captions)
+        >>> model = kmatch.Matcher(
+        ...     image_tower=kmatch.towers.mobilenet(32, 0.25, weights=None),
+        ...     text_tower=kmatch.towers.bilstm(tokenizer, units=8),
+        ...     freeze_image_tower=True,
+        ... )
+        >>> model.cache_features(tempfile.mkdtemp())
+        >>> inputs, labels = next(iter(model.batches(data.val, batch_size=4)))
+        >>> inputs["image_features"].shape
+        TensorShape([4, 256])
+        """
+        self._feature_cache = FeatureCache(directory, self.image_tower)
+
+    @property
+    def _caches_features(self):
+        return self._feature_cache is not None and self.freeze_image_tower
+
     def batches(
         self,
         split: CaptionedImages,
@@ -293,6 +360,9 @@ class Matcher(keras.Model):
         Returns:
             A `tf.data.Dataset` of known length.
         """
+        features = None
+        if self._caches_features:
+            features = partial(self._feature_cache.features, split.images)
         return batches(
             split,
             self.text_tower.tokenizer,
@@ -303,6 +373,7 @@ class Matcher(keras.Model):
             augment,
             self.batch_seed if seed is None else seed,
             epoch=lambda: self.epochs_trained,
+            features=features,
         )
 
     def compile(
@@ -515,6 +586,7 @@ class Matcher(keras.Model):
             "embedding_dim": self.embedding_dim,
             "batch_norm": self.batch_norm,
             "batch_norm_momentum": self.batch_norm_momentum,
+            "standardize_features": self.standardize_features,
             "kernel_regularizer": serialize(self.kernel_regularizer),
             "freeze_image_tower": self.freeze_image_tower,
             "name": self.name,
@@ -575,15 +647,18 @@ class _CountEpochs(keras.callbacks.Callback):
 
 
 def _joint_embedding(
-    name, embedding_dim, batch_norm, momentum, kernel_regularizer
+    name, embedding_dim, batch_norm, momentum, regularizer, standardize=False
 ):
-    layers = [
-        keras.layers.Dense(
-            embedding_dim,
-            use_bias=False,
-            kernel_regularizer=kernel_regularizer,
+    layers = []
+    if standardize:
+        layers.append(
+            keras.layers.BatchNormalization(center=False, scale=False)
         )
-    ]
+    layers.append(
+        keras.layers.Dense(
+            embedding_dim, use_bias=False, kernel_regularizer=regularizer
+        )
+    )
     if batch_norm:
         layers.append(keras.layers.BatchNormalization(momentum=momentum))
     return keras.Sequential(layers, name=name)

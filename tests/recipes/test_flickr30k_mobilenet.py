@@ -10,8 +10,6 @@ import keras
 import pytest
 import tensorflow as tf
 
-from kmatch import recipe
-
 RECIPE = Path(__file__).parents[2] / "recipes" / "flickr30k_mobilenet.py"
 
 # What TensorFlow prints before anybody can ask it not to.
@@ -112,18 +110,6 @@ def test_real_layout_from_a_weights_file(flickr30k, tmp_path):
     assert (tmp_path / "model" / "1" / "saved_model.pb").exists()
     # Twelve images are not the published 31,014.
     assert "published are 29000 and 145000" in process.stderr
-
-
-def test_without_network_random_weights_are_announced(capsys):
-    def tower(weights):
-        if weights == "imagenet":
-            raise ConnectionError("Pass a file.")
-        return weights
-
-    assert recipe.pretrained(tower, None) is None
-    shown = capsys.readouterr().out
-    assert "THE IMAGE TOWER STARTS FROM RANDOM WEIGHTS. Pass a file." in shown
-    assert recipe.pretrained(tower, "file.h5") == "file.h5"
 
 
 def test_usage():
