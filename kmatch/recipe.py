@@ -164,7 +164,26 @@ def run(
         protocols: Further tables for the real data set: by protocol of
             `kmatch.evaluate`, the rows to print beside the result.
     """
-    args = arguments(description, output=f"saved_models/{name}")
+    args = parser(description, output=f"saved_models/{name}").parse_args()
+    follow(args, settings, paper, build, compile)
+
+
+def follow(
+    args: argparse.Namespace,
+    settings: Settings,
+    paper: Mapping[str, Mapping[str, float]],
+    build: Callable[..., Matcher] | None = None,
+    compile: Callable[..., None] | None = None,
+):
+    """Runs a recipe whose command line is read.
+
+    Args:
+        args: What `parser` reads, and perhaps more.
+        settings: For the real data set.
+        paper: Rows to print beside the result, as fractions.
+        build: In place of `build_matcher`.
+        compile: In place of `compile_matcher`.
+    """
     seed(args.seed)
     settings, splits = load_data(settings, args.data_dir)
     best = train(
@@ -182,8 +201,8 @@ def run(
     print(f"Exported to {export(best, args.output)}")
 
 
-def arguments(description: str, output: str) -> argparse.Namespace:
-    """Reads the command line that all recipes understand.
+def parser(description: str, output: str) -> argparse.ArgumentParser:
+    """Makes the command line that all recipes understand.
 
     Args:
         description: The recipe's docstring.
@@ -205,7 +224,7 @@ def arguments(description: str, output: str) -> argparse.Namespace:
         action="store_true",
         help="go on with an interrupted run of the same output",
     )
-    return parser.parse_args()
+    return parser
 
 
 def seed(number: int):
@@ -251,11 +270,23 @@ def stand_in(settings: Settings) -> Settings:
 
 
 def build_matcher(
-    settings: Settings, splits: data.Splits, image_tower: Tower
+    settings: Settings,
+    splits: data.Splits,
+    image_tower: Tower,
+    matcher: type[Matcher] = Matcher,
+    **options,
 ) -> Matcher:
-    """Builds the paper's model, not compiled yet."""
+    """Builds the paper's model, not compiled yet.
+
+    Args:
+        settings: The recipe's.
+        splits: The data set's.
+        image_tower: The image tower.
+        matcher: `Matcher` or a kind of it.
+        **options: More arguments for it.
+    """
     tokenizer = Tokenizer.fit(splits.train.captions, settings.min_count)
-    return Matcher(
+    return matcher(
         image_tower=image_tower,
         text_tower=bilstm(
             tokenizer,
@@ -267,6 +298,7 @@ def build_matcher(
         batch_norm_momentum=settings.batch_norm_momentum,
         standardize_features=settings.standardize_features,
         kernel_regularizer=settings.kernel_regularizer,
+        **options,
     )
 
 
