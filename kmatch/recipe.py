@@ -148,9 +148,7 @@ def run(
     description: str,
     settings: Settings,
     paper: Mapping[str, Mapping[str, float]],
-    build: Callable[..., Matcher] | None = None,
-    compile: Callable[..., None] | None = None,
-    protocols: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None,
+    **options,
 ):
     """Runs a recipe from its command line to the exported model.
 
@@ -159,13 +157,10 @@ def run(
         description: The recipe's docstring.
         settings: For the real data set.
         paper: Rows to print beside the result, as fractions.
-        build: In place of `build_matcher`.
-        compile: In place of `compile_matcher`.
-        protocols: Further tables for the real data set: by protocol of
-            `kmatch.evaluate`, the rows to print beside the result.
+        **options: More arguments for `follow`.
     """
     args = parser(description, output=f"saved_models/{name}").parse_args()
-    follow(args, settings, paper, build, compile)
+    follow(args, settings, paper, **options)
 
 
 def follow(
@@ -174,6 +169,7 @@ def follow(
     paper: Mapping[str, Mapping[str, float]],
     build: Callable[..., Matcher] | None = None,
     compile: Callable[..., None] | None = None,
+    protocols: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None,
 ):
     """Runs a recipe whose command line is read.
 
@@ -183,6 +179,8 @@ def follow(
         paper: Rows to print beside the result, as fractions.
         build: In place of `build_matcher`.
         compile: In place of `compile_matcher`.
+        protocols: Further tables for the real data set: by protocol of
+            `kmatch.evaluate`, the rows to print beside the result.
     """
     seed(args.seed)
     settings, splits = load_data(settings, args.data_dir)

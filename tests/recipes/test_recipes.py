@@ -1,4 +1,4 @@
-"""What all recipes have in common."""
+"""What the recipes of Zhang & Lu have in common."""
 
 import dataclasses
 import runpy
@@ -9,7 +9,10 @@ import pytest
 import kmatch
 from kmatch import recipe
 
-RECIPES = sorted(Path(__file__).parents[2].glob("recipes/*.py"))
+FOLDER = Path(__file__).parents[2] / "recipes"
+RECIPES = sorted(
+    [*FOLDER.glob("*_mobilenet.py"), *FOLDER.glob("*_resnet152.py")]
+)
 
 
 def run(path, *arguments, monkeypatch):
@@ -59,9 +62,8 @@ def test_two_stages_on_embedded_data(
     monkeypatch.setattr(recipe, "SHAPES", small)
     splits = kmatch.data.Splits(scenes, unseen, unseen)
     monkeypatch.setattr(kmatch.data, "load", lambda name: splits)
-    path = next(p for p in RECIPES if p.stem == "coco_resnet152")
     arguments = ["--epochs", 2, "--output", tmp_path]
-    run(path, *arguments, monkeypatch=monkeypatch)
+    run(FOLDER / "coco_resnet152.py", *arguments, monkeypatch=monkeypatch)
     shown = capsys.readouterr().out
     assert "pass --data-dir with dataset_coco.json" in shown.splitlines()[0]
     assert "Epoch 1/1" in shown and "Epoch 2/2" in shown
@@ -69,3 +71,37 @@ def test_two_stages_on_embedded_data(
     assert "64 images, 320 captions" in shown
     assert "31.1  60.7  73.9" in shown
     assert (tmp_path / "1" / "saved_model.pb").exists()
+
+
+def test_further_protocols_on_the_real_data_set(
+    scenes, unseen, monkeypatch, tmp_path, capsys
+):
+    """A recipe's way through, without training."""
+
+    class Report:
+        def __init__(self, protocol):
+            self.protocol = protocol
+
+        def table(self, rows):
+            return f"table of {self.protocol} beside {len(rows)} row"
+
+    splits = kmatch.data.Splits(scenes, unseen, unseen)
+    loaded = []
+    monkeypatch.setattr(
+        kmatch.data, "load", lambda *args: loaded.append(args) or splits
+    )
+    monkeypatch.setattr(recipe, "train", lambda *_: "best")
+    monkeypatch.setattr(recipe, "export", lambda *_: "folder")
+    monkeypatch.setattr(
+        recipe,
+        "evaluate",
+        lambda model, split, protocol="all": Report(protocol),
+    )
+    run(
+        FOLDER / "coco_mobilenet.py", "--data-dir", tmp_path,
+        monkeypatch=monkeypatch,
+    )  # fmt: skip
+    assert loaded == [("coco", str(tmp_path))]
+    shown = capsys.readouterr().out
+    assert "table of all beside 1 row" in shown
+    assert "table of coco-1k beside 1 row" in shown
