@@ -143,17 +143,23 @@ class Matcher(keras.Model):
             TEXT.name: self.text_embedding(tokens, training=training),
         }
 
-    def embed_images(self, images: tf.Tensor) -> tf.Tensor:
+    def embed_images(
+        self, images: tf.Tensor, normalized: bool = True
+    ) -> tf.Tensor:
         """Embeddings of decoded images `[n, h, w, 3]`, l2-normalised."""
         features = self.image_tower(images, training=False)
         embeddings = self.image_embedding(features, training=False)
-        return normalize(tf.cast(embeddings, tf.float32))
+        embeddings = tf.cast(embeddings, tf.float32)
+        return normalize(embeddings) if normalized else embeddings
 
-    def embed_tokens(self, tokens: tf.Tensor) -> tf.Tensor:
+    def embed_tokens(
+        self, tokens: tf.Tensor, normalized: bool = True
+    ) -> tf.Tensor:
         """Embeddings of token ids `[n, t]`, l2-normalised."""
         features = self.text_tower(tokens, training=False)
         embeddings = self.text_embedding(features, training=False)
-        return normalize(tf.cast(embeddings, tf.float32))
+        embeddings = tf.cast(embeddings, tf.float32)
+        return normalize(embeddings) if normalized else embeddings
 
     def encode_images(
         self, images: Sequence, batch_size: int = 64
@@ -182,7 +188,11 @@ class Matcher(keras.Model):
         return embeddings
 
     def encode_readable_images(
-        self, images: Sequence, batch_size: int = 64, progress: bool = True
+        self,
+        images: Sequence,
+        batch_size: int = 64,
+        progress: bool = True,
+        normalized: bool = True,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Encodes those images that can be read.
 
@@ -190,6 +200,7 @@ class Matcher(keras.Model):
             images: As for `encode_images`.
             batch_size: Images at a time.
             progress: Whether to show a progress bar when it takes long.
+            normalized: Whether embeddings have norm 1.
 
         Returns:
             Their embeddings, and their indices.
@@ -210,7 +221,7 @@ class Matcher(keras.Model):
         total = -(-len(images) // batch_size)
         for index, batch in show_if_long(dataset, total, progress):
             readable.append(index.numpy())
-            embeddings.append(self._embed_images(batch).numpy())
+            embeddings.append(self._embed_images(batch, normalized).numpy())
         return np.concatenate(embeddings), np.concatenate(readable)
 
     def encode_texts(
@@ -218,6 +229,7 @@ class Matcher(keras.Model):
         texts: Sequence[str],
         batch_size: int = 256,
         progress: bool = True,
+        normalized: bool = True,
     ) -> np.ndarray:
         """Encodes texts.
 
@@ -225,6 +237,7 @@ class Matcher(keras.Model):
             texts: List of strings.
             batch_size: Texts at a time.
             progress: Whether to show a progress bar when it takes long.
+            normalized: Whether embeddings have norm 1.
 
         Returns:
             float32 `[n, embedding_dim]`, l2-normalised.
@@ -243,7 +256,7 @@ class Matcher(keras.Model):
         for start in show_if_long(starts, len(starts), progress):
             rows = order[start : start + batch_size]
             tokens = self.text_tower.tokenizer([texts[row] for row in rows])
-            embeddings[rows] = self._embed_tokens(tokens).numpy()
+            embeddings[rows] = self._embed_tokens(tokens, normalized).numpy()
         return embeddings
 
     def _no_embeddings(self):

@@ -62,9 +62,9 @@ def test_each_image_is_encoded_once(trained, scenes, monkeypatch):
     seen = []
     encode = trained._embed_images
 
-    def count(images):
+    def count(images, *arguments):
         seen.append(len(images))
-        return encode(images)
+        return encode(images, *arguments)
 
     monkeypatch.setattr(trained, "_embed_images", count)
     callback = kmatch.callbacks.RecallAtK(scenes)
