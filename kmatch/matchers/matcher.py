@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import keras
 import numpy as np
@@ -111,10 +112,10 @@ class Matcher(keras.Model):
         self.image_tower_optimizer = None
         self._loss_means = {}
         self._embed_images = tf.function(
-            self.embed_images, reduce_retracing=True
+            partial(self.embed_images, normalized=False), reduce_retracing=True
         )
         self._embed_tokens = tf.function(
-            self.embed_tokens, reduce_retracing=True
+            partial(self.embed_tokens, normalized=False), reduce_retracing=True
         )
 
     # === Encoding ===
@@ -221,7 +222,8 @@ class Matcher(keras.Model):
         total = -(-len(images) // batch_size)
         for index, batch in show_if_long(dataset, total, progress):
             readable.append(index.numpy())
-            embeddings.append(self._embed_images(batch, normalized).numpy())
+            own = self._embed_images(batch)
+            embeddings.append(normalize(own) if normalized else own)
         return np.concatenate(embeddings), np.concatenate(readable)
 
     def encode_texts(
@@ -256,7 +258,8 @@ class Matcher(keras.Model):
         for start in show_if_long(starts, len(starts), progress):
             rows = order[start : start + batch_size]
             tokens = self.text_tower.tokenizer([texts[row] for row in rows])
-            embeddings[rows] = self._embed_tokens(tokens, normalized).numpy()
+            own = self._embed_tokens(tokens)
+            embeddings[rows] = normalize(own) if normalized else own
         return embeddings
 
     def _no_embeddings(self):

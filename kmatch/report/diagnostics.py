@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kmatch.report.plots import COLORS, IMAGE_COLOR, TEXT_COLOR, plot
-from kmatch.retrieval.measures import hits_at_k
+from kmatch.retrieval.measures import hits_at_k, mean_similarity
 from kmatch.retrieval.protocols import Embedded
 from kmatch.retrieval.ranking import Ranks, top_k, unit_rows
 
@@ -46,19 +46,9 @@ def modality_gap(embedded: Embedded) -> dict[str, float]:
     centres = images.mean(axis=0), texts.mean(axis=0)
     return {
         "distance": float(np.linalg.norm(centres[0] - centres[1])),
-        "within_images": _mean_similarity(images),
-        "within_captions": _mean_similarity(texts),
+        "within_images": mean_similarity(images),
+        "within_captions": mean_similarity(texts),
     }
-
-
-def _mean_similarity(units):
-    """Of pairs of different items."""
-    count = len(units)
-    if count == 1:
-        return 1.0
-    total = float(np.sum(units.sum(axis=0, dtype=np.float64) ** 2))
-    own = float(np.sum(units.astype(np.float64) ** 2))
-    return (total - own) / (count * (count - 1))
 
 
 def hubness(embedded: Embedded) -> dict[str, np.ndarray]:

@@ -11,11 +11,6 @@ from kmatch.data.images import image_bytes
 from kmatch.retrieval.examples import KINDS, Example
 
 THUMBNAIL = 200
-TITLES = {
-    "worst": "Worst failures",
-    "near": "Near misses",
-    "found": "Found at once",
-}
 PLACES = {
     "i2t": "its first caption comes at rank {rank} of {size}",
     "t2i": "its first image comes at rank {rank} of {size}",
@@ -53,10 +48,10 @@ def gallery(
         caption: Gives a caption by its index.
     """
     parts = []
-    for kind in KINDS:
+    for kind, title in KINDS.items():
         own = [example for example in shown if example.kind == kind]
         if own:
-            parts.append(f"<h4>{TITLES[kind]}</h4>")
+            parts.append(f"<h4>{title}</h4>")
             parts.append('<div class="examples">')
             parts += [
                 _example(each, direction, size, image, caption) for each in own

@@ -7,7 +7,11 @@ import numpy as np
 from kmatch.retrieval.protocols import Embedded
 from kmatch.retrieval.ranking import Ranks, top_k
 
-KINDS = ("worst", "near", "found")
+KINDS = {
+    "worst": "Worst failures",
+    "near": "Near misses",
+    "found": "Found at once",
+}
 
 
 @dataclass(frozen=True)

@@ -212,6 +212,22 @@ def class_precision(found: Ranks, query_labels, k: int = 50) -> np.ndarray:
     return np.bincount(classes, precision) / np.bincount(classes)
 
 
+def mean_similarity(embeddings: np.ndarray) -> float:
+    """Mean cosine similarity of different rows: 1 where all are alike.
+
+    >>> mean_similarity(np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 3.0]]))
+    0.3333333333333333
+    """
+    count = len(embeddings)
+    x = np.asarray(embeddings, np.float64)
+    norms = np.linalg.norm(x, axis=1, keepdims=True)
+    if count == 1 or not norms.any():
+        return 1.0
+    x = x / np.where(norms > 0, norms, 1)
+    total = np.sum(x.sum(axis=0) ** 2) - np.sum(x * x)
+    return float(total / (count * (count - 1)))
+
+
 def class_means(embeddings: np.ndarray, labels: np.ndarray):
     """Returns the mean embedding of each class, and the classes."""
     classes, number = np.unique(labels, return_inverse=True)
