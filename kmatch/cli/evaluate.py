@@ -1,20 +1,34 @@
 """Measure retrieval with a saved or an exported model."""
 
 import argparse
+from pathlib import Path
 
 import keras
 
 from kmatch import data
-from kmatch.retrieval import evaluate
+from kmatch.callbacks.checkpoint import HISTORY
+from kmatch.retrieval import PROTOCOLS, evaluate
+from kmatch.retrieval.published import published
 
 
 def add_arguments(parser: argparse.ArgumentParser):
-    parser.add_argument(
-        "model", help="folder of an exported model, or a .keras file"
+    add = parser.add_argument
+    add("model", help="folder of an exported model, or a .keras file")
+    add("--data", default="shapes", choices=data.NAMES)
+    add("--root", help="folder of the data set")
+    add("--split", default="test", choices=data.Splits._fields)
+    add(
+        "--protocol",
+        default="all",
+        choices=PROTOCOLS,
+        help="who searches among whom; default: %(default)s",
     )
-    parser.add_argument("--data", default="shapes", choices=data.NAMES)
-    parser.add_argument("--root", help="folder of the data set")
-    parser.add_argument("--split", default="test", choices=data.Splits._fields)
+    add("--report", metavar="DIR", help="write a page with everything to DIR")
+    add(
+        "--history",
+        help="history.json for the page's training curves; default: that of "
+        "the model's own checkpoint folder, if it has one",
+    )
 
 
 def run(arguments: argparse.Namespace):
@@ -22,4 +36,22 @@ def run(arguments: argparse.Namespace):
     model = arguments.model
     if model.endswith(".keras"):
         model = keras.models.load_model(model)
-    print(evaluate(model, split))
+    report = evaluate(model, split, protocol=arguments.protocol)
+    others = published(arguments.data, arguments.protocol)
+    print(report.table(others))
+    if arguments.report:
+        page = report.save(
+            arguments.report,
+            others=others,
+            history=arguments.history or _own_history(Path(arguments.model)),
+            title=f"{Path(arguments.model).stem} on {arguments.data}",
+        )
+        print(f"Report: {page}")
+
+
+def _own_history(model):
+    """Where a recipe, or a `Checkpoint`, leaves its history."""
+    for folder in model / "checkpoint", model.parent:
+        if (folder / HISTORY).is_file():
+            return folder / HISTORY
+    return None

@@ -3,7 +3,7 @@
 import os
 import random
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 
 import keras
 import numpy as np
@@ -11,17 +11,17 @@ import tensorflow as tf
 
 from kmatch.data.batching import batches
 from kmatch.data.captioned import CaptionedImages
-from kmatch.data.images import check_images, image_name, readable_images
 from kmatch.data.modalities import IMAGE, TEXT
-from kmatch.losses.base import MatchingLoss, normalize
+from kmatch.losses.base import MatchingLoss
+from kmatch.matchers.encoding import Encoding
 from kmatch.matchers.features import FeatureCache
 from kmatch.matchers.formats import FORMAT_VERSION, check_format_version
-from kmatch.matchers.progress import Progress, show_if_long
+from kmatch.matchers.progress import Progress
 from kmatch.towers.tower import Tower
 
 
 @keras.saving.register_keras_serializable(package="kmatch")
-class Matcher(keras.Model):
+class Matcher(Encoding, keras.Model):
     """Joins an image tower and a text tower in one shared space.
 
     Each tower is followed by a joint embedding: a dense layer without bias
@@ -149,140 +149,6 @@ class Matcher(keras.Model):
             IMAGE.name: self.image_embedding(features, training=training),
             TEXT.name: self.text_embedding(tokens, training=training),
         }
-
-    def embed_images(self, images: tf.Tensor) -> tf.Tensor:
-        """Embeddings of decoded images `[n, h, w, 3]`, l2-normalised."""
-        return self.embed_image_features(
-            self.image_tower(images, training=False)
-        )
-
-    def embed_image_features(self, features: tf.Tensor) -> tf.Tensor:
-        """Embeddings of the image tower's features, l2-normalised."""
-        embeddings = self.image_embedding(features, training=False)
-        return normalize(tf.cast(embeddings, tf.float32))
-
-    def embed_tokens(self, tokens: tf.Tensor) -> tf.Tensor:
-        """Embeddings of token ids `[n, t]`, l2-normalised."""
-        features = self.text_tower(tokens, training=False)
-        embeddings = self.text_embedding(features, training=False)
-        return normalize(tf.cast(embeddings, tf.float32))
-
-    def encode_images(
-        self, images: Sequence, batch_size: int = 64
-    ) -> np.ndarray:
-        """Encodes images.
-
-        Args:
-            images: Paths, arrays `[height, width, 3]` with values in 0..255,
-                or encoded files as `bytes`.
-            batch_size: Images at a time.
-
-        Returns:
-            float32 `[n, embedding_dim]`, l2-normalised.
-
-        Raises:
-            ValueError: If images cannot be read; it names them all.
-        """
-        embeddings, readable = self._encode(
-            self._read(images, batch_size), self._embed_images
-        )
-        unreadable = sorted(set(range(len(images))) - set(readable.tolist()))
-        if unreadable:
-            names = ", ".join(image_name(images, i) for i in unreadable)
-            raise ValueError(
-                f"{len(unreadable)} of {len(images)} images cannot be read: "
-                f"{names}. They must be JPEG, PNG, GIF, BMP or WebP files."
-            )
-        return embeddings
-
-    def encode_readable_images(
-        self, images: Sequence, batch_size: int = 64, progress: bool = True
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Encodes those images that can be read, with `cache_features` too.
-
-        Args:
-            images: As for `encode_images`.
-            batch_size: Images at a time.
-            progress: Whether to show a progress bar when it takes long.
-
-        Returns:
-            Their embeddings, and their indices.
-        """
-        images = check_images(images)
-        if len(images) and self._caches_features:
-            features = self._feature_cache.features(images, progress=progress)
-            # Features are small beside images: many at a time.
-            batches = features.batches(1024)
-            return self._encode(batches, self._embed_features)
-        batches = self._read(images, batch_size, progress)
-        return self._encode(batches, self._embed_images)
-
-    def _read(self, images, batch_size, progress=True):
-        images = check_images(images)
-        if len(images) == 0:
-            return []
-        dataset = readable_images(
-            images, self.image_tower.image_size, batch_size
-        )
-        total = -(-len(images) // batch_size)
-        return show_if_long(dataset, total, progress)
-
-    def _encode(self, batches, embed):
-        readable = [np.zeros([0], np.int64)]
-        embeddings = [self._no_embeddings()]
-        for index, batch in batches:
-            readable.append(np.asarray(index))
-            embeddings.append(embed(tf.convert_to_tensor(batch)).numpy())
-        return np.concatenate(embeddings), np.concatenate(readable)
-
-    def encode_texts(
-        self,
-        texts: Sequence[str],
-        batch_size: int = 256,
-        progress: bool = True,
-    ) -> np.ndarray:
-        """Encodes texts.
-
-        Args:
-            texts: List of strings.
-            batch_size: Texts at a time.
-            progress: Whether to show a progress bar when it takes long.
-
-        Returns:
-            float32 `[n, embedding_dim]`, l2-normalised.
-        """
-        if isinstance(texts, (str, bytes)):
-            raise ValueError(
-                "encode_texts takes a list of strings. Received the one "
-                f"string {texts!r}: put it into a list."
-            )
-        if len(texts) == 0:
-            return self._no_embeddings()
-        # Texts of like length together, so that little is padded.
-        order = np.argsort([len(text) for text in texts], kind="stable")
-        starts = range(0, len(texts), batch_size)
-        embeddings = np.empty([len(texts), self.embedding_dim], np.float32)
-        for start in show_if_long(starts, len(starts), progress):
-            rows = order[start : start + batch_size]
-            tokens = self.text_tower.tokenizer([texts[row] for row in rows])
-            embeddings[rows] = self._embed_tokens(tokens).numpy()
-        return embeddings
-
-    @cached_property
-    def _embed_images(self):
-        return _traced(self.embed_images, self.image_tower.input_shape[1:])
-
-    @cached_property
-    def _embed_features(self):
-        dim = self.image_tower.output_shape[1]
-        return _traced(self.embed_image_features, [dim])
-
-    @cached_property
-    def _embed_tokens(self):
-        return _traced(self.embed_tokens, [None], tf.int32)
-
-    def _no_embeddings(self):
-        return np.zeros([0, self.embedding_dim], np.float32)
 
     # === Training ===
 
@@ -699,13 +565,6 @@ class Matcher(keras.Model):
 class _CountEpochs(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         self.model.epochs_trained += 1
-
-
-def _traced(embed, shape, dtype=tf.float32):
-    # A function that traces itself when called warns a process that builds
-    # many models of retracing.
-    signature = [tf.TensorSpec([None, *shape], dtype)]
-    return tf.function(embed, input_signature=signature).get_concrete_function()
 
 
 def _joint_embedding(

@@ -2,95 +2,22 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from kmatch.data.captioned import CaptionedImages
 from kmatch.data.images import image_name
 from kmatch.matchers import Matcher, SavedMatcher
-from kmatch.retrieval.measures import metrics
+from kmatch.retrieval.measures import check_ks
+from kmatch.retrieval.protocols import (
+    Embedded,
+    check_protocol,
+    measure_folds,
+)
+from kmatch.retrieval.results import Report
 
 _log = logging.getLogger("kmatch")
-
-DIRECTIONS = {"i2t": "Image-to-Text", "t2i": "Text-to-Image"}
-
-
-class Report(Mapping):
-    """Retrieval metrics, as fractions; prints as the papers' table.
-
-    Args:
-        metrics: What `kmatch.retrieval.metrics` gave.
-        ks: The K of its R@K.
-        num_images: Size of the image gallery.
-        num_captions: Size of the caption gallery.
-
-    >>> import kmatch
-    >>> x = [[1.0, 0.0], [0.0, 1.0]]
-    >>> report = kmatch.evaluate((x, x), labels=([0, 1], [0, 1]), ks=(1,))
-    >>> report["i2t_r1"]
-    1.0
-    >>> print(report)
-    2 images, 2 captions      Image-to-Text   Text-to-Image
-                                        R@1             R@1
-    kmatch                            100.0           100.0
-    """
-
-    def __init__(
-        self,
-        metrics: Mapping[str, float],
-        ks: Sequence[int],
-        num_images: int,
-        num_captions: int,
-    ):
-        self._metrics = dict(metrics)
-        self.ks = tuple(ks)
-        self.num_images = num_images
-        self.num_captions = num_captions
-
-    def __getitem__(self, name: str) -> float:
-        return self._metrics[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._metrics)
-
-    def __len__(self) -> int:
-        return len(self._metrics)
-
-    def __repr__(self):
-        return f"Report({self._metrics})"
-
-    def __str__(self):
-        return self.table({})
-
-    def table(self, others: Mapping[str, Mapping[str, float]]) -> str:
-        """Returns the metrics in percent, with others' rows to compare.
-
-        Args:
-            others: By name, metrics as fractions; missing ones show as "-".
-        """
-        size = f"{self.num_images} images, {self.num_captions} captions"
-        rows = {"kmatch": self, **others}
-        names = max(map(len, [size, *rows])) + 3
-        width = max(6 * len(self.ks), len(DIRECTIONS["i2t"])) + 3
-        lines = [size.ljust(names), "".ljust(names)]
-        for title in DIRECTIONS.values():
-            lines[0] += title.rjust(width)
-            lines[1] += _cells([f"R@{k}" for k in self.ks], width)
-        for name, row in rows.items():
-            line = name.ljust(names)
-            for direction in DIRECTIONS:
-                keys = [f"{direction}_r{k}" for k in self.ks]
-                line += _cells(
-                    [f"{row[k] * 100:.1f}" if k in row else "-" for k in keys],
-                    width,
-                )
-            lines.append(line)
-        return "\n".join(lines)
-
-
-def _cells(texts, width):
-    return "".join(text.rjust(6) for text in texts).rjust(width)
 
 
 def evaluate(
@@ -98,6 +25,8 @@ def evaluate(
     split: CaptionedImages | None = None,
     ks: Sequence[int] = (1, 5, 10),
     labels: tuple[Sequence[int], Sequence[int]] | None = None,
+    protocol: str = "all",
+    legacy_map: bool = False,
 ) -> Report:
     """Measures retrieval in both directions.
 
@@ -111,6 +40,13 @@ def evaluate(
         ks: The K of R@K.
         labels: For a pair of embeddings, in place of the split: labels of
             the images and of the texts.
+        protocol: `"all"` searches among all; `"coco-1k"` takes the mean over
+            consecutive folds of 1000 images, and `"coco-5k"` makes sure that
+            there are 5000; `"identity"` is person search, by labels that
+            images share; `"class"` has one text per label, the mean of its
+            captions (CUB, Flowers).
+        legacy_map: Add the mAP of the evaluator behind ITMeetsAL's tables,
+            for comparing with them only.
 
     Returns:
         A `Report`.
@@ -122,15 +58,21 @@ def evaluate(
     >>> round(report["t2i_r1"], 3)
     0.667
     """
+    # Before the encoding, which may take long.
+    check_protocol(protocol)
+    check_ks(ks)
+    readable = None
     if isinstance(matcher, (tuple, list)):
-        image_embeddings, text_embeddings = map(np.asarray, matcher)
+        images, texts = map(np.asarray, matcher)
+        if (labels is None) == (split is None):
+            raise ValueError(
+                "Embeddings are evaluated with a split, or with "
+                "labels=(image labels, text labels). Received "
+                f"{'neither' if labels is None else 'both'}."
+            )
         if labels is None:
-            if split is None:
-                raise ValueError(
-                    "Embeddings are evaluated with a split, or with "
-                    "labels=(image labels, text labels). Received neither."
-                )
             labels = split.labels, split.text_labels
+        num_images = len(images)
     else:
         if split is None or labels is not None:
             raise ValueError(
@@ -138,31 +80,41 @@ def evaluate(
             )
         if isinstance(matcher, (str, os.PathLike)):
             matcher = SavedMatcher(matcher)
-        image_embeddings, text_embeddings, kept = encode_split(matcher, split)
+        images, texts, kept = encode_split(matcher, split, normalized=False)
         report_left_out(split, kept)
         labels = kept.labels, kept.text_labels
-    return Report(
-        metrics(image_embeddings, text_embeddings, *labels, ks=ks),
-        ks,
-        len(image_embeddings),
-        len(text_embeddings),
+        readable = kept.images, kept.captions
+        num_images = len(split.images)
+    embedded = Embedded(images, texts, *map(np.asarray, labels))
+    folds = measure_folds(
+        embedded, protocol, num_images, ks=ks, legacy_map=legacy_map
     )
+    return Report(folds, embedded, ks, protocol, split, readable)
 
 
 def encode_split(
     matcher: Matcher | SavedMatcher,
     split: CaptionedImages,
     progress: bool = True,
+    normalized: bool = True,
 ) -> tuple[np.ndarray, np.ndarray, "Readable"]:
     """Encodes each image and each caption of a split once.
+
+    Args:
+        matcher: What encodes.
+        split: What to encode.
+        progress: Whether to show a progress bar when it takes long.
+        normalized: Whether embeddings have norm 1. Those of an exported
+            model always have.
 
     Returns:
         Embeddings of the images that can be read, those of their captions,
         and what was read.
     """
-    embeddings, images = matcher.encode_readable_images(
-        split.images, progress=progress
-    )
+    options = {"progress": progress}
+    if isinstance(matcher, Matcher):
+        options["normalized"] = normalized
+    embeddings, images = matcher.encode_readable_images(split.images, **options)
     if len(images) == 0:
         raise ValueError(
             f"None of the {len(split.images)} images can be read. They must "
@@ -170,7 +122,7 @@ def encode_split(
         )
     kept = Readable(split, images)
     captions = [split.captions[i] for i in kept.captions]
-    texts = matcher.encode_texts(captions, progress=progress)
+    texts = matcher.encode_texts(captions, **options)
     return embeddings, texts, kept
 
 

@@ -1,9 +1,11 @@
-"""Retrieval metrics, each a function of `Ranks`."""
+"""Retrieval metrics: what each query scores, and what that comes to."""
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import tensorflow as tf
 
 from kmatch.retrieval.ranking import (
     Ranks,
@@ -56,11 +58,80 @@ def metrics(
     >>> measured["i2t_r1"], round(measured["t2i_r1"], 3), measured["t2i_r2"]
     (1.0, 0.667, 1.0)
     """
-    if len(ks) == 0 or any(k < 1 or k != int(k) for k in ks):
-        raise ValueError(
-            f"`ks` must be whole numbers from 1, such as (1, 5, 10). "
-            f"Received: {ks}."
-        )
+    return measure(
+        image_embeddings, text_embeddings, image_labels, text_labels,
+        ks, legacy_map, ap50_queries,
+    ).metrics()  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One metric's value for each query, or for each class.
+
+    Attributes:
+        values: `[queries]`.
+        clusters: `[queries]`: what shares a label is one cluster, an image
+            with its captions or all images and captions of a class.
+        lowest: The least a value can be.
+        highest: The most a value can be.
+        statistic: What the values come to, `"mean"` or `"median"`.
+    """
+
+    values: np.ndarray
+    clusters: np.ndarray
+    lowest: float = 0.0
+    highest: float = 1.0
+    statistic: str = "mean"
+
+    def result(self) -> float:
+        """What the values come to."""
+        statistic = {"mean": np.mean, "median": np.median}[self.statistic]
+        return float(statistic(self.values))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What every query of a gallery found.
+
+    Attributes:
+        i2t: Ranks of the texts for each image.
+        t2i: Ranks of the images for each text.
+        samples: By metric, its value for each query.
+        recalls: Names of those metrics whose sum is `rsum`.
+        num_clusters: Number of labels that both sides have.
+    """
+
+    i2t: Ranks
+    t2i: Ranks
+    samples: dict[str, Sample]
+    recalls: tuple[str, ...]
+    num_clusters: int
+
+    def metrics(self) -> dict[str, float]:
+        """The metrics by name; see `kmatch.retrieval.metrics`."""
+        results = {name: x.result() for name, x in self.samples.items()}
+        return with_rsum(results, self.recalls)
+
+
+def with_rsum(results: dict, recalls: Sequence[str]) -> dict:
+    """Adds `rsum`, behind `t2i_ap50` where papers have it."""
+    rsum = 100 * sum(results[name] for name in recalls)
+    legacy = {n: x for n, x in results.items() if n.endswith("_legacy_map")}
+    rest = {n: x for n, x in results.items() if n not in legacy}
+    return {**rest, "rsum": rsum, **legacy}
+
+
+def measure(
+    image_embeddings,
+    text_embeddings,
+    image_labels,
+    text_labels,
+    ks: Sequence[int] = (1, 5, 10),
+    legacy_map: bool = False,
+    ap50_queries: str = "class",
+) -> Measured:
+    """Measures each query; the arguments are those of `metrics`."""
+    check_ks(ks)
     if ap50_queries not in ("class", "caption"):
         raise ValueError(
             "`ap50_queries` must be 'class' or 'caption'. "
@@ -73,55 +144,58 @@ def metrics(
     i2t, t2i = both_ways(images, texts, image_labels, text_labels)
     _log_left_out(i2t, "images", "text")
     _log_left_out(t2i, "texts", "image")
-
-    recalls, measured = [], {}
-    for direction, found in ("i2t", i2t), ("t2i", t2i):
-        for k in ks:
-            recalls.append(recall_at_k(found, k))
-            measured[f"{direction}_r{k}"] = recalls[-1]
-        measured[f"{direction}_map"] = mean_average_precision(found)
-        measured[f"{direction}_medr"] = median_rank(found)
-        measured[f"{direction}_meanr"] = mean_rank(found)
     if ap50_queries == "class":
-        means, classes = _class_means(texts, text_labels)
-        found = one_way(means, images, classes, image_labels)
+        means, classes = class_means(texts, text_labels)
+        by_class = one_way(means, images, classes, image_labels)
     else:
-        found, classes = t2i, text_labels
-    measured["t2i_ap50"] = class_precision(found, classes, k=50)
-    measured["rsum"] = 100 * sum(recalls)
-    if legacy_map:
-        measured["i2t_legacy_map"] = legacy_mean_average_precision(i2t)
-        measured["t2i_legacy_map"] = legacy_mean_average_precision(t2i)
-    return measured
+        by_class, classes = t2i, text_labels
+
+    clusters = np.intersect1d(image_labels, text_labels)
+    samples, recalls = {}, []
+    for direction, found, labels in (
+        ("i2t", i2t, image_labels),
+        ("t2i", t2i, text_labels),
+    ):
+        own = np.searchsorted(clusters, labels[found.queries])
+        for k in ks:
+            recalls.append(f"{direction}_r{k}")
+            samples[recalls[-1]] = Sample(hits_at_k(found, k), own)
+        samples[f"{direction}_map"] = Sample(found.average_precision, own)
+        for name, statistic in ("medr", "median"), ("meanr", "mean"):
+            samples[f"{direction}_{name}"] = Sample(
+                found.first, own, 1.0, float(found.gallery_size), statistic
+            )
+        if legacy_map:
+            samples[f"{direction}_legacy_map"] = Sample(
+                found.legacy_average_precision, own
+            )
+    samples["t2i_ap50"] = Sample(
+        class_precision(by_class, classes, k=50), np.arange(len(clusters))
+    )
+    return Measured(i2t, t2i, samples, tuple(recalls), len(clusters))
 
 
-def recall_at_k(found: Ranks, k: int) -> float:
-    """Share of queries with a relevant item among the first k."""
-    return float(np.mean(found.first <= k))
+def check_ks(ks: Sequence[int]):
+    """Refuses what cannot be the K of R@K."""
+    if len(ks) == 0 or any(k < 1 or k != int(k) for k in ks):
+        raise ValueError(
+            f"`ks` must be whole numbers from 1, such as (1, 5, 10). "
+            f"Received: {ks}."
+        )
 
 
-def median_rank(found: Ranks) -> float:
-    """Median of the ranks at which queries find their first relevant item."""
-    return float(np.median(found.first))
+def hits_at_k(found: Ranks, k: int) -> np.ndarray:
+    """For each query, whether a relevant item is among the first k.
+
+    Their mean is R@K.
+    """
+    return found.first <= k
 
 
-def mean_rank(found: Ranks) -> float:
-    """Mean of the ranks at which queries find their first relevant item."""
-    return float(np.mean(found.first))
+def class_precision(found: Ranks, query_labels, k: int = 50) -> np.ndarray:
+    """For each class, the share of the first k that is relevant.
 
-
-def mean_average_precision(found: Ranks) -> float:
-    """Mean over queries of the mean precision at each relevant item."""
-    return float(np.mean(found.average_precision))
-
-
-def legacy_mean_average_precision(found: Ranks) -> float:
-    """mAP as in ITMeetsAL's tables: see `Ranks.legacy_average_precision`."""
-    return float(np.mean(found.legacy_average_precision))
-
-
-def class_precision(found: Ranks, query_labels, k: int = 50) -> float:
-    """AP@K: share of the first k that is relevant, averaged over classes.
+    Their mean is AP@K.
 
     Args:
         found: Ranks of one query or several per class.
@@ -129,14 +203,36 @@ def class_precision(found: Ranks, query_labels, k: int = 50) -> float:
         k: Of a smaller gallery, everything counts.
 
     Returns:
-        The mean over classes of the mean over a class's queries.
+        For each class in rising order, the mean over its queries.
     """
     among_first = found.sum((found.ranks <= k).astype(float))
     precision = among_first / min(k, found.gallery_size)
     labels = np.asarray(query_labels)[found.queries]
     _, classes = np.unique(labels, return_inverse=True)
-    per_class = np.bincount(classes, precision) / np.bincount(classes)
-    return float(np.mean(per_class))
+    return np.bincount(classes, precision) / np.bincount(classes)
+
+
+def mean_similarity(embeddings: np.ndarray) -> float:
+    """Mean cosine similarity of different rows: 1 where all are alike.
+
+    >>> mean_similarity(np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 3.0]]))
+    0.3333333333333333
+    """
+    count = len(embeddings)
+    x = np.asarray(embeddings, np.float64)
+    norms = np.linalg.norm(x, axis=1, keepdims=True)
+    if count == 1 or not norms.any():
+        return 1.0
+    x = x / np.where(norms > 0, norms, 1)
+    total = np.sum(x.sum(axis=0) ** 2) - np.sum(x * x)
+    return float(total / (count * (count - 1)))
+
+
+def class_means(embeddings: np.ndarray, labels: np.ndarray):
+    """Returns the mean embedding of each class, and the classes."""
+    classes, number = np.unique(labels, return_inverse=True)
+    means = tf.math.unsorted_segment_mean(embeddings, number, len(classes))
+    return means.numpy(), classes
 
 
 def precision_recall(
@@ -177,11 +273,3 @@ def _log_left_out(found, queries, counterpart):
             queries,
             counterpart,
         )
-
-
-def _class_means(embeddings, labels):
-    """Returns the mean embedding of each class, and the classes."""
-    classes, counts = np.unique(labels, return_counts=True)
-    by_class = embeddings[np.argsort(labels, kind="stable")]
-    sums = np.add.reduceat(by_class, np.cumsum(counts) - counts)
-    return sums / counts[:, None].astype(np.float32), classes

@@ -2,6 +2,8 @@ import csv
 
 import keras
 import numpy as np
+import pytest
+import tensorflow as tf
 
 import kmatch
 
@@ -73,3 +75,31 @@ def test_each_image_is_encoded_once(trained, scenes, monkeypatch):
     callback.on_epoch_end(0, logs)
     assert sum(seen) == len(scenes.images)
     assert logs["val_i2t_r1"] > 0.8
+
+
+def test_figures_and_a_gallery_for_tensorboard(trained, scenes, tmp_path):
+    callback = kmatch.callbacks.RecallAtK(scenes, log_dir=tmp_path)
+    callback.set_model(trained)
+    logs = {}
+    for epoch in range(2):
+        callback.on_epoch_end(epoch, logs)
+    callback.on_train_end()
+    (file,) = tmp_path.glob("events*")
+    scalars, galleries = {}, {}
+    for event in tf.compat.v1.train.summary_iterator(str(file)):
+        for value in event.summary.value:
+            if value.metadata.plugin_data.plugin_name == "scalars":
+                figure = float(tf.make_ndarray(value.tensor))
+                scalars[value.tag, event.step] = figure
+            elif value.metadata.plugin_data.plugin_name == "images":
+                galleries[value.tag] = value
+    assert scalars["val_t2i_r1", 1] == pytest.approx(logs["val_t2i_r1"])
+    assert {name for name, _ in scalars} == set(logs)
+    found = [n for n in galleries if n.startswith("gallery Text-to-Image/")]
+    assert any("found at once" in name for name in found)
+    value = galleries[found[0]]
+    strip = tf.io.decode_png(value.tensor.string_val[2])
+    assert strip.shape[1] == 5 * strip.shape[0]
+    assert value.metadata.summary_description in scenes.captions
+    own = [n for n in galleries if n.startswith("gallery Image-to-Text/")]
+    assert "✓" in galleries[own[-1]].metadata.summary_description

@@ -1,0 +1,119 @@
+"""Curves: precision against recall, and the course of a training."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from kmatch.report.plots import COLORS, IMAGE_COLOR, TEXT_COLOR, plot
+from kmatch.retrieval.measures import precision_recall
+from kmatch.retrieval.protocols import DIRECTIONS
+
+
+def precision_recall_plot(folds: Sequence) -> str:
+    """Precision-recall curves of both directions (ITMeetsAL, Fig. 5)."""
+    with plot("Precision at each level of recall") as drawing:
+        axes = drawing.axes
+        for direction, color in ("i2t", IMAGE_COLOR), ("t2i", TEXT_COLOR):
+            curves = [
+                precision_recall(getattr(fold, direction)) for fold in folds
+            ]
+            axes.plot(
+                curves[0][0],
+                np.mean([precision for _, precision in curves], axis=0),
+                color=color,
+                label=DIRECTIONS[direction],
+                marker="o",
+                markersize=3.5,
+            )
+        axes.set(
+            xlabel="Recall", ylabel="Precision", xlim=(0, 1), ylim=(0, 1.02)
+        )
+        axes.grid(True)
+        axes.legend()
+    return drawing.svg
+
+
+def read_history(history) -> list[dict[str, float]]:
+    """Returns the logs of each epoch, however they are given.
+
+    Args:
+        history: What `fit` returned, its `history`, a list of logs, the path
+            of a `history.json` or of the folder it is in, or None.
+    """
+    if history is None:
+        return []
+    if isinstance(history, (str, os.PathLike)):
+        path = Path(history)
+        path = path / "history.json" if path.is_dir() else path
+        if not path.is_file():
+            raise ValueError(
+                f"There is no '{path}'. Pass a folder that "
+                "kmatch.callbacks.Checkpoint wrote, or its history.json."
+            )
+        history = json.loads(path.read_text(encoding="utf-8"))
+    history = getattr(history, "history", history)
+    if callable(history):  # a Checkpoint
+        history = history()
+    if isinstance(history, Mapping):
+        epochs = max(map(len, history.values()), default=0)
+        history = [
+            {name: own[i] for name, own in history.items() if i < len(own)}
+            for i in range(epochs)
+        ]
+    if not all(isinstance(logs, Mapping) for logs in history):
+        raise ValueError(
+            "`history` must hold the logs of each epoch. Pass what `fit` "
+            "returned, or the path of a history.json."
+        )
+    return [{n: float(x) for n, x in logs.items()} for logs in history]
+
+
+def training_plot(history: Sequence[Mapping[str, float]]) -> str:
+    """The losses, and R@K on the validation split, epoch by epoch."""
+    names = dict.fromkeys(name for logs in history for name in logs)
+    losses = [n for n in names if not n.startswith("val_")]
+    recalls = [n for n in names if _is_recall(n)]
+    with plot("Losses and recall over the epochs", columns=2) as drawing:
+        left, right = drawing.axes
+        for name, color in zip(losses, _cycle(losses)):
+            _line(left, history, name, 1, color=color, label=name)
+        left.set(xlabel="Epoch", title="Losses")
+        for name in recalls:
+            direction, k = name.removeprefix("val_").split("_r")
+            own = [n for n in recalls if f"_{direction}_" in n]
+            _line(
+                right, history, name, 100,
+                color=IMAGE_COLOR if direction == "i2t" else TEXT_COLOR,
+                alpha=1 - 0.6 * own.index(name) / max(len(own), 2),
+                label=f"{direction} R@{k}",
+            )  # fmt: skip
+        right.set(xlabel="Epoch", title="Recall on the validation split, %")
+        for axes, shown in (left, losses), (right, recalls):
+            axes.grid(True)
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            if shown:
+                axes.legend(ncols=2 if len(shown) > 4 else 1)
+    return drawing.svg
+
+
+def _is_recall(name):
+    parts = name.split("_r")
+    return (
+        name.startswith(("val_i2t_r", "val_t2i_r"))
+        and len(parts) == 2
+        and parts[1].isdigit()
+    )
+
+
+def _cycle(names):
+    return [COLORS[i % len(COLORS)] for i in range(len(names))]
+
+
+def _line(axes, history, name, factor, **style):
+    epochs = [i for i, logs in enumerate(history, 1) if name in logs]
+    values = [factor * history[i - 1][name] for i in epochs]
+    marker = "o" if len(epochs) < 30 else None
+    axes.plot(epochs, values, marker=marker, markersize=3, **style)

@@ -1,0 +1,96 @@
+"""Galleries: queries and their first results, hits and misses marked."""
+
+import base64
+from collections.abc import Callable, Sequence
+from html import escape
+
+import numpy as np
+import tensorflow as tf
+
+from kmatch.data.images import image_bytes
+from kmatch.retrieval.examples import KINDS, Example
+
+THUMBNAIL = 200
+PLACES = {
+    "i2t": "its first caption comes at rank {rank} of {size}",
+    "t2i": "its first image comes at rank {rank} of {size}",
+}
+
+
+def thumbnail(image) -> str:
+    """Returns an image as a data address, small enough for a page."""
+    decoded = tf.io.decode_image(
+        image_bytes(image), channels=3, expand_animations=False
+    )
+    height, width = decoded.shape[:2]
+    scale = min(1.0, THUMBNAIL / max(height, width))
+    size = [max(1, round(height * scale)), max(1, round(width * scale))]
+    small = tf.image.resize(decoded, size, antialias=True)
+    small = tf.cast(tf.clip_by_value(tf.round(small), 0, 255), tf.uint8)
+    data = tf.io.encode_jpeg(small, quality=80, optimize_size=True).numpy()
+    return "data:image/jpeg;base64," + base64.b64encode(data).decode()
+
+
+def gallery(
+    shown: Sequence[Example],
+    direction: str,
+    size: int,
+    image: Callable[[int], str],
+    caption: Callable[[int], str],
+) -> str:
+    """Draws a direction's examples, failures first.
+
+    Args:
+        shown: The examples.
+        direction: `"i2t"` or `"t2i"`.
+        size: Number of items in the gallery that was searched.
+        image: Gives the address of an image by its index.
+        caption: Gives a caption by its index.
+    """
+    parts = []
+    for kind, title in KINDS.items():
+        own = [example for example in shown if example.kind == kind]
+        if own:
+            parts.append(f"<h4>{title}</h4>")
+            parts.append('<div class="examples">')
+            parts += [
+                _example(each, direction, size, image, caption) for each in own
+            ]
+            parts.append("</div>")
+    return "\n".join(parts)
+
+
+def _example(example, direction, size, image, caption):
+    place = PLACES[direction].format(rank=example.rank, size=size)
+    if direction == "i2t":
+        query = (
+            f'<img class="query" src="{image(example.query)}" '
+            f'alt="Image {example.query}" loading="lazy">'
+        )
+        items = [
+            f'<li class="{_mark(hit)}"><span>{escape(caption(i))}</span>'
+            f"<small>{score:.2f}</small></li>"
+            for i, hit, score in _results(example)
+        ]
+        body = f'{query}<ol class="captions">{"".join(items)}</ol>'
+    else:
+        query = f"<blockquote>{escape(caption(example.query))}</blockquote>"
+        items = [
+            f'<li class="{_mark(hit)}"><img src="{image(i)}" '
+            f'alt="Image {i}, a {_mark(hit)}" loading="lazy">'
+            f"<small>{score:.2f}</small></li>"
+            for i, hit, score in _results(example)
+        ]
+        body = f'{query}<ol class="images">{"".join(items)}</ol>'
+    return (
+        f'<article class="{direction}">{body}'
+        f'<p class="place">{place}</p></article>'
+    )
+
+
+def _results(example):
+    return zip(example.results, example.hits, example.scores)
+
+
+def _mark(hit: np.bool_) -> str:
+    return "hit" if hit else "miss"

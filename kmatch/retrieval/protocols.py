@@ -1,0 +1,158 @@
+"""Protocols: who searches among whom, and which figures papers show."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kmatch.retrieval.measures import Measured, class_means, measure
+from kmatch.retrieval.ranking import checked_labels, unit_rows
+
+FOLD = 1000
+DIRECTIONS = {"i2t": "Image-to-Text", "t2i": "Text-to-Image"}
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Embeddings of both sides, and what belongs together."""
+
+    images: np.ndarray
+    texts: np.ndarray
+    image_labels: np.ndarray
+    text_labels: np.ndarray
+
+
+def check_protocol(protocol: str):
+    """Refuses a protocol that does not exist."""
+    if protocol not in PROTOCOLS:
+        raise ValueError(
+            f"There is no protocol {protocol!r}. Choose one of "
+            f"{', '.join(PROTOCOLS)}."
+        )
+
+
+def measure_folds(
+    embedded: Embedded, protocol: str, num_images: int, **options
+) -> list[Measured]:
+    """Measures as a protocol asks.
+
+    Args:
+        embedded: What to measure.
+        protocol: One of `PROTOCOLS`.
+        num_images: How many images there are with those that could not be
+            read.
+        **options: For `measure`.
+
+    Returns:
+        What was measured in each gallery; the figures are their mean.
+    """
+    check_protocol(protocol)
+    galleries = PROTOCOLS[protocol](embedded, num_images)
+    return [
+        measure(x.images, x.texts, x.image_labels, x.text_labels, **options)
+        for x in galleries
+    ]
+
+
+def columns(protocol: str, ks: Sequence[int]) -> dict[str, dict[str, str]]:
+    """What papers show: by direction, titles of metrics."""
+    recalls = {
+        direction: {f"{direction}_r{k}": f"R@{k}" for k in ks}
+        for direction in DIRECTIONS
+    }
+    if protocol == "identity":
+        return {"t2i": recalls["t2i"]}
+    if protocol == "class":
+        return {"i2t": recalls["i2t"], "t2i": {"t2i_ap50": "AP@50"}}
+    return recalls
+
+
+def _all(embedded, num_images):
+    return [embedded]
+
+
+def _coco_1k(embedded, num_images):
+    """The mean of consecutive folds of 1000 images, five in COCO's case."""
+    if num_images % FOLD:
+        raise ValueError(
+            f"Protocol 'coco-1k' takes folds of {FOLD} images, and there are "
+            f"{num_images}. Pass the whole test split, or use protocol 'all'."
+        )
+    if len(embedded.images) < num_images:
+        raise ValueError(
+            f"Protocol 'coco-1k' takes folds of {FOLD} images, and "
+            f"{num_images - len(embedded.images)} of {num_images} cannot be "
+            "read. Mend them, or use protocol 'all'."
+        )
+    _, texts_labels = checked_labels(
+        image=(embedded.image_labels, embedded.images),
+        text=(embedded.text_labels, embedded.texts),
+    )
+    folds = []
+    for start in range(0, num_images, FOLD):
+        images = slice(start, start + FOLD)
+        labels = embedded.image_labels[images]
+        texts = np.isin(texts_labels, labels)
+        folds.append(
+            Embedded(
+                embedded.images[images],
+                embedded.texts[texts],
+                labels,
+                texts_labels[texts],
+            )
+        )
+    spread = len(np.concatenate([np.unique(f.image_labels) for f in folds]))
+    if spread > len(np.unique(embedded.image_labels)):
+        raise ValueError(
+            "Protocol 'coco-1k' needs an image's captions in one fold, and "
+            "some labels have images in several. Give each image a label of "
+            "its own."
+        )
+    return folds
+
+
+def _coco_5k(embedded, num_images):
+    """COCO's whole test split in one gallery."""
+    if num_images != 5 * FOLD:
+        raise ValueError(
+            f"Protocol 'coco-5k' takes {5 * FOLD} images, and there are "
+            f"{num_images}. Use protocol 'all'."
+        )
+    return [embedded]
+
+
+def _identity(embedded, num_images):
+    """Person search: every image of the person is relevant."""
+    _check_shared(embedded, "identity", "person")
+    return [embedded]
+
+
+def _class(embedded, num_images):
+    """Reed et al., 2016: a class's text is the mean of its captions."""
+    _check_shared(embedded, "class", "class")
+    images, texts = unit_rows(image=embedded.images, text=embedded.texts)
+    _, text_labels = checked_labels(
+        image=(embedded.image_labels, images),
+        text=(embedded.text_labels, texts),
+    )
+    means, classes = class_means(texts, text_labels)
+    return [Embedded(images, means, embedded.image_labels, classes)]
+
+
+def _check_shared(embedded, protocol, what):
+    labels = embedded.image_labels
+    if len(np.unique(labels)) == len(labels):
+        raise ValueError(
+            f"Protocol '{protocol}' needs the {what} of each image as its "
+            f"label, and no two of {len(labels)} images share one. Pass "
+            "labels, or use protocol 'all'."
+        )
+
+
+PROTOCOLS: dict[str, Callable[[Embedded, int], list[Embedded]]] = {
+    "all": _all,
+    "coco-1k": _coco_1k,
+    "coco-5k": _coco_5k,
+    "identity": _identity,
+    "class": _class,
+}

@@ -1,0 +1,159 @@
+import numpy as np
+import pytest
+
+import kmatch
+from kmatch.retrieval import bootstrap
+from kmatch.retrieval.measures import Sample
+
+SIMULATIONS = 1000
+
+
+def simulated(rng, images, captions, share):
+    """Hits of captions, which are alike within an image."""
+    ease = rng.beta(2 * share, 2 * (1 - share), size=[SIMULATIONS, images, 1])
+    return rng.random([SIMULATIONS, images, captions]) < ease
+
+
+def coverage(samples, truth, num_clusters):
+    rng = np.random.default_rng(1)
+    weights = bootstrap.resampling_weights(num_clusters, 1000, rng)
+    covered = []
+    for sample in samples:
+        drawn = bootstrap.resampled_results(sample, weights, rng)
+        low, high = bootstrap.interval(drawn, 0.95)
+        covered.append(low <= truth <= high)
+    return np.mean(covered)
+
+
+@pytest.mark.parametrize(
+    "images, captions, share",
+    [(100, 5, 0.5), (100, 5, 0.93), (100, 1, 0.3), (60, 5, 0.05)],
+)
+def test_intervals_cover_the_true_recall(images, captions, share):
+    hits = simulated(np.random.default_rng(0), images, captions, share)
+    clusters = np.repeat(np.arange(images), captions)
+    samples = [Sample(own.ravel(), clusters) for own in hits]
+    assert 0.92 <= coverage(samples, share, images) <= 0.98
+
+
+def test_queries_resampled_on_their_own_would_seem_too_sure():
+    hits = simulated(np.random.default_rng(0), 100, 5, 0.5)
+    samples = [Sample(own.ravel(), np.arange(500)) for own in hits[:200]]
+    assert coverage(samples, 0.5, 500) < 0.9
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_intervals_cover_the_true_rank(statistic):
+    rng = np.random.default_rng(0)
+    ease = rng.normal(size=[SIMULATIONS, 100, 1])
+    values = np.exp(3 + ease / 2 + rng.normal(size=[SIMULATIONS, 100, 5]) / 2)
+    truth = np.exp(3) if statistic == "median" else np.exp(3.25)
+    clusters = np.repeat(np.arange(100), 5)
+    samples = [
+        Sample(own.ravel(), clusters, 1.0, 1000.0, statistic) for own in values
+    ]
+    assert 0.92 <= coverage(samples, truth, 100) <= 0.98
+
+
+def test_weights_draw_as_many_clusters_as_there_are():
+    weights = bootstrap.resampling_weights(7, 50, np.random.default_rng(0))
+    np.testing.assert_array_equal(weights.sum(axis=1), 7)
+    assert len(np.unique(weights, axis=0)) > 40
+
+
+@pytest.mark.parametrize("size", [1, 2, 30, 31])
+def test_a_weighted_median_is_that_of_the_repeated_values(size):
+    rng = np.random.default_rng(size)
+    values = rng.integers(1, 9, size=size)
+    clusters = np.sort(rng.integers((size + 1) // 2, size=size))
+    clusters = np.unique(clusters, return_inverse=True)[1]
+    weights = rng.integers(1, 4, size=[20, clusters.max() + 1])
+    medians = bootstrap._medians(values, clusters, weights.astype("float32"))
+    expected = [np.median(np.repeat(values, own[clusters])) for own in weights]
+    np.testing.assert_array_equal(medians, expected)
+
+
+LABELS = np.arange(80), np.repeat(np.arange(80), 3)
+
+
+def noisy(scale, seed):
+    """Embeddings of which fewer are found the more noise there is."""
+    images = np.random.default_rng(0).normal(size=[80, 24])
+    rng = np.random.default_rng(seed)
+    texts = images[LABELS[1]] + rng.normal(scale=scale, size=[240, 24])
+    return kmatch.evaluate((images, texts), labels=LABELS)
+
+
+def test_every_figure_has_an_interval():
+    report = noisy(2.5, seed=1)
+    found = report.intervals()
+    assert set(found) == set(report)
+    for name, (low, high) in found.items():
+        assert low <= report[name] <= high, name
+        assert low < high, name
+    wider = report.intervals(0.99)
+    assert wider["t2i_r1"].low < found["t2i_r1"].low
+    assert noisy(2.5, seed=1).intervals() == found
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        report.intervals(95)
+
+
+def test_certainty_takes_more_than_a_few_hits():
+    x, labels = np.eye(4), np.arange(4)
+    report = kmatch.evaluate((x, x), labels=(labels, labels))
+    assert report["i2t_r1"] == 1.0
+    low, high = report.intervals()["i2t_r1"]
+    assert low < 0.7 and high == 1.0
+    one = kmatch.evaluate((x[:1], x[:1]), labels=([0], [0])).intervals()
+    assert one["i2t_r1"].low < 0.3
+    assert one["i2t_medr"] == one["i2t_meanr"] == (1.0, 1.0)
+
+
+def test_a_real_difference_is_told_from_chance():
+    good, same, bad = noisy(2, seed=1), noisy(2, seed=2), noisy(3, seed=1)
+    compared = good.compare(bad)
+    assert set(compared) == set(good)
+    for name in "t2i_r1", "i2t_map", "t2i_medr", "rsum":
+        found = compared[name]
+        assert found.real and found.p_value < 0.01, name
+        assert found.value == pytest.approx(good[name] - bad[name])
+        assert found.interval.low <= found.value <= found.interval.high
+        assert not found.interval.low <= 0 <= found.interval.high
+    assert not good.compare(same)["rsum"].real
+    itself = good.compare(good)
+    assert {own.p_value for own in itself.values()} == {1.0}
+    assert {own.interval for own in itself.values()} == {(0.0, 0.0)}
+    lines = str(compared).splitlines()
+    assert len(lines) == 7 and lines[1].endswith("real")
+    assert str(itself).splitlines()[1].endswith("not shown")
+
+
+def test_chance_makes_few_differences_real():
+    rng = np.random.default_rng(0)
+    weights = rng.integers(2, size=[400, 60]).astype("float32")
+    clusters = np.repeat(np.arange(60), 5)
+    real = []
+    for _ in range(400):
+        ease = rng.random([60, 1])
+        this, other = (
+            Sample((rng.random([60, 5]) < ease).ravel(), clusters)
+            for _ in range(2)
+        )
+        by_chance = bootstrap._permuted_difference(this, other, weights)
+        difference = this.result() - other.result()
+        real.append(bootstrap._p_value(by_chance, difference) < 0.05)
+    assert 0.02 <= np.mean(real) <= 0.08
+
+
+def test_only_the_same_queries_compare():
+    report = noisy(2, seed=1)
+    images = np.eye(4)
+    labels = np.arange(4)
+    other = kmatch.evaluate((images, images), labels=(labels, labels))
+    with pytest.raises(ValueError, match="same queries.*80 images"):
+        report.compare(other)
+    fewer = kmatch.evaluate((images, images), labels=(labels,) * 2, ks=(1,))
+    with pytest.raises(ValueError, match="same ks"):
+        other.compare(fewer)
+    with pytest.raises(ValueError, match="another evaluation"):
+        report.compare({"rsum": 1})
