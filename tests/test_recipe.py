@@ -68,6 +68,7 @@ def history(output):
     return json.loads((output / "checkpoint" / "history.json").read_text())
 
 
+@pytest.mark.slow
 def test_stages_and_resuming_in_any_of_them(settings, splits, tmp_path, capsys):
     compiled = []
     train(settings, splits, tmp_path / "unbroken", compiled=compiled)
