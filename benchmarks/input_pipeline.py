@@ -4,16 +4,18 @@
 
 Every way shows the training split's images once, decoded and resized, in
 batches of the same size and in random order. The bare loop is `tf.data` that
-does nothing else: what TensorFlow can do at most. `model.batches` also mirrors
-images, tokenises and pads captions and brings labels along; it shows each
-image once, with all its captions. PyTorch's DataLoader opens and resizes with
-PIL and gives the captions as they are. Ways take turns, and the best of the
-rounds counts, as other work on the machine only ever slows them down.
+does nothing else: what TensorFlow can do at most. `model.batches` also pads
+captions, brings labels along and looks out for broken files; it shows each
+image once, with all its captions, and in a further row mirrored. PyTorch's
+DataLoader opens and resizes with PIL and gives the captions as they are. Ways
+take turns, and the best of the rounds counts, as other work on the machine
+only ever slows them down.
 """
 
 import argparse
 import os
 import time
+from functools import partial
 
 import numpy as np
 import tensorflow as tf
@@ -88,13 +90,13 @@ def bare_loop(split, image_size, batch_size):
     return lambda: (len(images) for images in dataset)
 
 
-def kmatch_batches(split, image_size, batch_size):
-    """What `model.batches` returns, with flipping and all captions."""
+def kmatch_batches(split, image_size, batch_size, augment=None):
+    """What `model.batches` returns, with all captions."""
     tokenizer = kmatch.text.Tokenizer.fit(split.captions)
     most = int(np.bincount(split.caption_image).max())
     dataset = batches(
         split, tokenizer, image_size, batch_size, captions_per_image=most,
-        shuffle=True, augment="flip", seed=0,
+        shuffle=True, augment=augment, seed=0,
     )  # fmt: skip
     return lambda: (len(x["image"]) for x, _ in dataset)
 
@@ -146,6 +148,7 @@ BARE = "bare tf.data loop"
 WAYS = {
     BARE: bare_loop,
     "kmatch, model.batches": kmatch_batches,
+    'kmatch, augment="flip"': partial(kmatch_batches, augment="flip"),
     "PyTorch DataLoader, PIL": torch_loader,
 }
 

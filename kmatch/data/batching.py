@@ -82,8 +82,10 @@ def batches(
     return (
         _groups(plan, epoch, source.begin, captions_per_image)
         .map(load, num_parallel_calls=tf.data.AUTOTUNE)
-        .apply(_replace_unreadable(split, plan, num_groups))
+        .ignore_errors()
+        .apply(_fail_at_the_end(num_groups))
         .batch(batch_size)
+        .scan(np.int64(0), _report_unreadable(split, plan))
         .map(assemble, num_parallel_calls=tf.data.AUTOTUNE)
         .apply(
             tf.data.experimental.assert_cardinality(
@@ -203,21 +205,22 @@ def _groups(plan, epoch, begin, captions_per_image):
             tf.ensure_shape(captions, [None, captions_per_image]),
             tf.ensure_shape(seed, [None, 2]),
         )
-        groups = tf.data.Dataset.from_tensor_slices(planned)
-        return groups.enumerate().map(
-            lambda place, group: (place, number, Epoch(*group))
+        place = tf.range(tf.size(image, tf.int64))
+        return tf.data.Dataset.from_tensor_slices(
+            (place, tf.fill(tf.shape(place), number), planned)
         )
 
     return tf.data.Dataset.range(1).flat_map(start)
 
 
-def _replace_unreadable(split, plan, num_groups):
-    """Lets later groups take the place of those that failed, and says so."""
+def _report_unreadable(split, plan):
+    """Names the images of groups whose place was taken by later ones."""
     unreadable = set()
 
-    def report(number, begin, end):
-        images = np.concatenate([plan(number).image] * 2)[begin:end]
-        new = set(images.tolist()) - unreadable
+    def report(number, expected, places):
+        images = np.concatenate([plan(number).image] * 2)
+        failed = np.setdiff1d(np.arange(expected, places[-1]), places)
+        new = set(images[failed].tolist()) - unreadable
         unreadable.update(new)
         if new:
             names = ", ".join(image_name(split.images, i) for i in new)
@@ -228,16 +231,24 @@ def _replace_unreadable(split, plan, num_groups):
             )  # fmt: skip
         return np.int64(len(unreadable))
 
-    def check(expected, group):
-        place, number, *rest = group
+    # A batch at a time: a call per group would cost as much as a resize.
+    def check(expected, batch):
+        places, numbers, *rest = batch
+        following = places[-1] + 1
         tf.cond(
-            place > expected,
+            following - expected > tf.size(places, tf.int64),
             lambda: tf.numpy_function(
-                report, [number, expected, place], tf.int64
+                report, [numbers[0], expected, places], tf.int64
             ),
             lambda: tf.constant(0, tf.int64),
         )
-        return place + 1, tuple(rest)
+        return following, tuple(rest)
+
+    return check
+
+
+def _fail_at_the_end(num_groups):
+    """Takes as many groups as there are; it is an error if too few are left."""
 
     def fail(_):
         raise ValueError(
@@ -245,8 +256,7 @@ def _replace_unreadable(split, plan, num_groups):
             "PNG, GIF, BMP or WebP files?"
         )
 
-    def transform(groups):
-        readable = groups.ignore_errors().scan(np.int64(0), check)
+    def transform(readable):
         spec = readable.element_spec
         exhausted = tf.data.Dataset.range(1).map(
             lambda i: tf.nest.map_structure(

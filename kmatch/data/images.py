@@ -14,6 +14,7 @@ DECODE_VERSION = 1
 
 # What libjpeg can divide an image's size by.
 _RATIOS = (1, 2, 4, 8)
+_MAX_PIXELS = 2.0**29 / 3
 
 
 def decode_image(data: tf.Tensor, image_size: int) -> tf.Tensor:
@@ -53,7 +54,12 @@ def decode_at_least(data: tf.Tensor, image_size: int) -> tf.Tensor:
 
 
 def _decode_jpeg(data, image_size):
-    shorter = tf.reduce_min(tf.io.extract_jpeg_shape(data)[:2])
+    shape = tf.io.extract_jpeg_shape(data)[:2]
+    # At reduced scale a header that promises gigabytes would pass, and what
+    # it promises come out grey; at full scale TensorFlow refuses it.
+    pixels = tf.reduce_prod(tf.cast(shape, tf.float32))
+    tf.debugging.assert_less(pixels, _MAX_PIXELS, "Image too large")
+    shorter = tf.reduce_min(shape)
     # An op's ratio is fixed: one op for each, of which one runs.
     return tf.switch_case(
         sum(tf.cast(shorter >= r * image_size, tf.int32) for r in _RATIOS[1:]),
