@@ -38,7 +38,7 @@ h4 {
 }
 img, svg { max-width: 100%; height: auto; display: block; }
 svg { width: 100%; }
-svg text { font-family: inherit; }
+svg text { font-family: inherit !important; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .45rem .8rem; text-align: right; white-space: nowrap; }

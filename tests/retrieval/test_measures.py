@@ -238,7 +238,8 @@ def test_torchmetrics_finds_the_same(images_per_label):
         ("i2t", x @ z.T, labels[0][:, None] == labels[1]),
         ("t2i", z @ x.T, labels[1][:, None] == labels[0]),
     ):
-        queries = list(zip(torch.tensor(scores), torch.tensor(same)))
+        # It takes nothing of negative score for relevant.
+        queries = list(zip(torch.tensor(scores + 1), torch.tensor(same)))
         for name, measure in {
             "r1": lambda *query: functional.retrieval_hit_rate(*query, top_k=1),
             "r5": lambda *query: functional.retrieval_hit_rate(*query, top_k=5),
