@@ -106,9 +106,10 @@ ol.images li::before {
 @media (max-width: 40rem) {
   header { padding-top: 1.5rem; }
   h1 { font-size: 1.6rem; }
-  table { font-size: .9rem; }
-  th, td { padding: .4rem .3rem; }
-  th[scope="row"] { white-space: normal; min-width: 5rem; }
+  table { font-size: .85rem; }
+  th, td { padding: .4rem .25rem; }
+  thead th, tr.own td b { font-size: inherit; }
+  th[scope="row"] { white-space: normal; min-width: 3.5rem; }
   td small { white-space: normal; width: 2.5rem; margin-left: auto; }
   .figures + .scroll td { white-space: normal; text-align: left; }
   figure, article { padding: .7rem; }
