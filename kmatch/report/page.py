@@ -143,15 +143,10 @@ class _Findings:
 def _page(report, found, others, history, title):
     sections = {
         "Results": _results(report, others),
-        "Precision and recall": _figure(
-            curves.precision_recall_plot(report.folds),
-            "Precision at each level of recall, interpolated and averaged "
-            "over queries. The larger the area under a line, the better.",
-        ),
-        "Examples": _examples(report, found),
+        "Recall": _recall(report, found),
         "The shared space": _space(report, found),
-        "Caption length": _lengths(report, found),
         "Training": _training(history),
+        "Examples": _examples(report, found),
     }
     sections = {name: body for name, body in sections.items() if body}
     links = "".join(
@@ -292,13 +287,22 @@ def _facts(found):
     return facts
 
 
-def _lengths(report, found):
-    if not found.lengths:
-        return ""
-    return _figure(
-        diagnostics.length_plot(found.lengths, report.ks),
-        "Text-to-image recall by the number of words in a caption.",
-    )
+def _recall(report, found):
+    parts = [
+        _figure(
+            curves.precision_recall_plot(report.folds),
+            "Precision at each level of recall, interpolated and averaged "
+            "over queries. The larger the area under a line, the better.",
+        )
+    ]
+    if found.lengths:
+        parts.append(
+            _figure(
+                diagnostics.length_plot(found.lengths, report.ks),
+                "Text-to-image recall by caption length.",
+            )
+        )
+    return f'<div class="figures">{"".join(parts)}</div>'
 
 
 def _training(history):

@@ -77,15 +77,10 @@ def _svg(figure, description):
     figure.savefig(file, format="svg", metadata={"Date": None})
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
-    # The page's typeface, and its width instead of a fixed one.
-    svg = re.sub(r"font-family: [^;\"]*;?|font: (?=\d)", _typeface, svg)
+    # As wide as there is room, instead of a fixed width.
     svg = re.sub(r"(<svg[^>]*?) height=\"[^\"]*\"", r"\1", svg, count=1)
     svg = re.sub(r"(<svg[^>]*?) width=\"[^\"]*\"", r"\1", svg, count=1)
     # Names of licences and schemas look like addresses to fetch.
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     label = escape(description, quote=True)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-
-
-def _typeface(match):
-    return "" if match[0].startswith("font-family") else match[0]

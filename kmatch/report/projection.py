@@ -28,6 +28,7 @@ def projection_plot(embedded: Embedded) -> str | None:
         The drawing, or None if there are too few pairs for one.
     """
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     images, texts = pairs(embedded, MAX_PAIRS)
     if len(images) < MIN_PAIRS:
@@ -36,12 +37,14 @@ def projection_plot(embedded: Embedded) -> str | None:
     both = np.concatenate([x, z])
     if np.ptp(both, axis=0).max() < 1e-6:
         return None  # nothing to tell apart
-    points = TSNE(
-        perplexity=min(30, (len(both) - 1) / 3),
-        init="pca",
-        learning_rate="auto",
-        random_state=0,
-    ).fit_transform(both)
+    # Threads would wait for each other longer than so few points take.
+    with threadpool_limits(1):
+        points = TSNE(
+            perplexity=min(30, (len(both) - 1) / 3),
+            init="pca",
+            learning_rate="auto",
+            random_state=0,
+        ).fit_transform(both)
     with plot("Matched images and captions in two dimensions") as drawing:
         drawing.figure.set_size_inches(5.2, 4.4)
         axes = drawing.axes

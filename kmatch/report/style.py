@@ -38,7 +38,7 @@ h4 {
 }
 img, svg { max-width: 100%; height: auto; display: block; }
 svg { width: 100%; }
-svg text { font-family: inherit; }
+svg text { font-family: inherit !important; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .45rem .8rem; text-align: right; white-space: nowrap; }
@@ -96,7 +96,7 @@ li.hit::before, li.miss::before { font-weight: 700; }
 li.hit::before { content: "✓"; color: var(--hit); }
 li.miss::before { content: "✗"; color: var(--miss); }
 ol.images li::before {
-  position: absolute; top: .35rem; left: .35rem;
+  position: absolute; top: -.4rem; left: -.4rem;
   width: 1.35rem; height: 1.35rem;
   border-radius: 50%; background: var(--card); font-size: .8rem;
   line-height: 1.35rem;
@@ -106,8 +106,11 @@ ol.images li::before {
 @media (max-width: 40rem) {
   header { padding-top: 1.5rem; }
   h1 { font-size: 1.6rem; }
-  th, td { padding: .4rem .5rem; }
-  th[scope="row"] { white-space: normal; min-width: 7rem; }
+  table { font-size: .85rem; }
+  th, td { padding: .4rem .25rem; }
+  thead th, tr.own td b { font-size: inherit; }
+  th[scope="row"] { white-space: normal; min-width: 3.5rem; }
+  td small { white-space: normal; width: 2.5rem; margin-left: auto; }
   .figures + .scroll td { white-space: normal; text-align: left; }
   figure, article { padding: .7rem; }
   article.i2t { grid-template-columns: 6rem minmax(0, 1fr); gap: 0 .75rem; }

@@ -12,6 +12,7 @@ from kmatch.matchers import Matcher, SavedMatcher
 from kmatch.retrieval.measures import check_ks
 from kmatch.retrieval.protocols import (
     Embedded,
+    check_fits,
     check_protocol,
     measure_folds,
 )
@@ -72,12 +73,14 @@ def evaluate(
             )
         if labels is None:
             labels = split.labels, split.text_labels
+        check_fits(protocol, np.asarray(labels[0]))
         num_images = len(images)
     else:
         if split is None or labels is not None:
             raise ValueError(
                 "A model is evaluated on a split: evaluate(model, split)."
             )
+        check_fits(protocol, split.labels)
         if isinstance(matcher, (str, os.PathLike)):
             matcher = SavedMatcher(matcher)
         images, texts, kept = encode_split(matcher, split, normalized=False)

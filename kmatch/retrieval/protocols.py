@@ -31,6 +31,33 @@ def check_protocol(protocol: str):
         )
 
 
+def check_fits(protocol: str, image_labels: np.ndarray):
+    """Refuses images that a protocol is not made for.
+
+    Args:
+        protocol: One of `PROTOCOLS`.
+        image_labels: Labels of all images.
+    """
+    count = len(image_labels)
+    if protocol == "coco-1k" and (count == 0 or count % FOLD):
+        raise ValueError(
+            f"Protocol 'coco-1k' takes folds of {FOLD} images, and there are "
+            f"{count}. Pass the whole test split, or use protocol 'all'."
+        )
+    if protocol == "coco-5k" and count != 5 * FOLD:
+        raise ValueError(
+            f"Protocol 'coco-5k' takes {5 * FOLD} images, and there are "
+            f"{count}. Use protocol 'all'."
+        )
+    if protocol in ("identity", "class"):
+        if len(np.unique(image_labels)) == count:
+            raise ValueError(
+                f"Protocol '{protocol}' needs the {protocol} of each image as "
+                f"its label, and no two of {count} images share one. Pass "
+                "labels, or use protocol 'all'."
+            )
+
+
 def measure_folds(
     embedded: Embedded, protocol: str, num_images: int, **options
 ) -> list[Measured]:
@@ -46,7 +73,6 @@ def measure_folds(
     Returns:
         What was measured in each gallery; the figures are their mean.
     """
-    check_protocol(protocol)
     galleries = PROTOCOLS[protocol](embedded, num_images)
     return [
         measure(x.images, x.texts, x.image_labels, x.text_labels, **options)
@@ -67,17 +93,12 @@ def columns(protocol: str, ks: Sequence[int]) -> dict[str, dict[str, str]]:
     return recalls
 
 
-def _all(embedded, num_images):
+def _one_gallery(embedded, num_images):
     return [embedded]
 
 
 def _coco_1k(embedded, num_images):
     """The mean of consecutive folds of 1000 images, five in COCO's case."""
-    if num_images % FOLD:
-        raise ValueError(
-            f"Protocol 'coco-1k' takes folds of {FOLD} images, and there are "
-            f"{num_images}. Pass the whole test split, or use protocol 'all'."
-        )
     if len(embedded.images) < num_images:
         raise ValueError(
             f"Protocol 'coco-1k' takes folds of {FOLD} images, and "
@@ -111,25 +132,8 @@ def _coco_1k(embedded, num_images):
     return folds
 
 
-def _coco_5k(embedded, num_images):
-    """COCO's whole test split in one gallery."""
-    if num_images != 5 * FOLD:
-        raise ValueError(
-            f"Protocol 'coco-5k' takes {5 * FOLD} images, and there are "
-            f"{num_images}. Use protocol 'all'."
-        )
-    return [embedded]
-
-
-def _identity(embedded, num_images):
-    """Person search: every image of the person is relevant."""
-    _check_shared(embedded, "identity", "person")
-    return [embedded]
-
-
 def _class(embedded, num_images):
     """Reed et al., 2016: a class's text is the mean of its captions."""
-    _check_shared(embedded, "class", "class")
     images, texts = unit_rows(image=embedded.images, text=embedded.texts)
     _, text_labels = checked_labels(
         image=(embedded.image_labels, images),
@@ -139,20 +143,10 @@ def _class(embedded, num_images):
     return [Embedded(images, means, embedded.image_labels, classes)]
 
 
-def _check_shared(embedded, protocol, what):
-    labels = embedded.image_labels
-    if len(np.unique(labels)) == len(labels):
-        raise ValueError(
-            f"Protocol '{protocol}' needs the {what} of each image as its "
-            f"label, and no two of {len(labels)} images share one. Pass "
-            "labels, or use protocol 'all'."
-        )
-
-
 PROTOCOLS: dict[str, Callable[[Embedded, int], list[Embedded]]] = {
-    "all": _all,
+    "all": _one_gallery,
     "coco-1k": _coco_1k,
-    "coco-5k": _coco_5k,
-    "identity": _identity,
+    "coco-5k": _one_gallery,
+    "identity": _one_gallery,
     "class": _class,
 }

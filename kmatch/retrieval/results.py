@@ -239,7 +239,7 @@ class Comparison(Mapping):
             lines.append(
                 f"{title:22}{100 * own.this:7.1f}{100 * own.other:7.1f}"
                 f"{100 * own.value:+12.1f}{f'{low} to {high}':>18}"
-                f"{own.p_value:8.4f}  {'real' if own.real else 'not shown'}"
+                f"{own.p_value:8.4f}  {'real' if own.real else 'may be chance'}"
             )
         return "\n".join(lines)
 

@@ -66,7 +66,7 @@ def test_the_page_holds_everything_and_fetches_nothing(saved):
     for words in (
         "Shapes &amp; more", "a &lt;paper&gt;", "Worst failures",
         "Near misses", "Found at once", "Modality gap", "Hubness",
-        "t-SNE", "Norms of both", "Caption length", "64 images",
+        "t-SNE", "Norms of both", "caption length", "64 images",
     ):  # fmt: skip
         assert words in html
     assert html.count('class="hit"') > 3 and html.count('class="miss"') > 3

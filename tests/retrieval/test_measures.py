@@ -221,3 +221,30 @@ GOOD = dict(
 def test_what_cannot_be_measured_is_an_error(change, message):
     with pytest.raises(ValueError, match=message):
         metrics(**GOOD | change)
+
+
+@pytest.mark.filterwarnings("ignore")  # those of importing torch
+@pytest.mark.parametrize("images_per_label", [1, 3])
+def test_torchmetrics_finds_the_same(images_per_label):
+    """The slow versions say the same where it is not installed."""
+    functional = pytest.importorskip("torchmetrics.functional.retrieval")
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    labels = labels_of(12, (1, 10), images_per_label, rng)
+    images, texts = related(labels[0], rng), related(labels[1], rng)
+    measured = metrics(images, texts, *labels)
+    x, z = (a / np.linalg.norm(a, axis=1)[:, None] for a in (images, texts))
+    for direction, scores, same in (
+        ("i2t", x @ z.T, labels[0][:, None] == labels[1]),
+        ("t2i", z @ x.T, labels[1][:, None] == labels[0]),
+    ):
+        # It takes nothing of negative score for relevant.
+        queries = list(zip(torch.tensor(scores + 1), torch.tensor(same)))
+        for name, measure in {
+            "r1": lambda *query: functional.retrieval_hit_rate(*query, top_k=1),
+            "r5": lambda *query: functional.retrieval_hit_rate(*query, top_k=5),
+            "map": functional.retrieval_average_precision,
+        }.items():
+            theirs = np.mean([float(measure(*query)) for query in queries])
+            ours = measured[f"{direction}_{name}"]
+            assert ours == pytest.approx(theirs, abs=1e-6)
