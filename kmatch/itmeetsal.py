@@ -223,7 +223,8 @@ def _ablation_arguments(name, description, backbone):
     add(
         "--freeze",
         action="store_true",
-        help="leave the image tower as it is and compute its features once",
+        help="leave the image tower as it is, and compute its features once, "
+        "of images that are never mirrored",
     )
     return parser.parse_args()
 
@@ -268,7 +269,7 @@ def _run_once(args, chosen, splits, options, number):
         batch_size=args.batch_size or chosen.batch_size,
         captions_per_image=args.captions_per_image or chosen.captions_per_image,
         shuffle=True,
-        augment=chosen.augment,
+        augment=None if args.freeze else chosen.augment,
     )
     compile_matcher(
         model, chosen, stage, len(batches), splits.train.num_labels, **options
