@@ -3,9 +3,13 @@
 import argparse
 import sys
 
-from kmatch.cli import evaluate, export
+from kmatch.cli import evaluate, export, prepare
 
-SUBCOMMANDS = {"evaluate": evaluate, "export": export}
+SUBCOMMANDS = {
+    "evaluate": evaluate,
+    "export": export,
+    "prepare": prepare,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

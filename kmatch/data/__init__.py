@@ -6,3 +6,4 @@ from kmatch.data.captioned import from_pairs as from_pairs
 from kmatch.data.loading import FILES as FILES
 from kmatch.data.loading import NAMES as NAMES
 from kmatch.data.loading import load as load
+from kmatch.data.tables import from_table as from_table

@@ -12,84 +12,10 @@ from kmatch.data.augmentation import augmentation, is_mirrored
 from kmatch.data.captioned import CaptionedImages
 from kmatch.data.images import image_name, image_reader
 from kmatch.data.modalities import IMAGE, TEXT
+from kmatch.data.sampling import Epoch, plan_epoch
 from kmatch.text.tokenizer import PADDING, Tokenizer
 
 _log = logging.getLogger("kmatch")
-
-# Groups are sorted by caption length among this many batches at a time: few
-# enough that batches stay well mixed, enough that little is padded.
-_BUCKETED_BATCHES = 16
-
-
-class Epoch(NamedTuple):
-    """What is shown in one epoch, in order: groups of an image's captions."""
-
-    image: np.ndarray  # [groups]
-    captions: np.ndarray  # [groups, captions per image], -1 where fewer
-    seed: np.ndarray  # [groups, 2], for augmentation
-
-
-def plan_epoch(
-    caption_image: np.ndarray,
-    lengths: np.ndarray,
-    batch_size: int,
-    captions_per_image: int = 1,
-    shuffle: bool = False,
-    seed: int = 0,
-    epoch: int = 0,
-) -> Epoch:
-    """Deals every caption into exactly one group and orders the groups.
-
-    The result depends on nothing but the arguments.
-
-    Args:
-        caption_image: For each caption, its image.
-        lengths: For each caption, its number of tokens.
-        batch_size: Groups per batch.
-        captions_per_image: Captions per group; an image's last group may
-            hold fewer.
-        shuffle: Whether captions are dealt and groups ordered at random,
-            with groups of like length in one batch.
-        seed: Any whole number from 0 on.
-        epoch: Number of the epoch.
-
-    >>> import numpy as np
-    >>> from kmatch.data.batching import plan_epoch
-    >>> epoch = plan_epoch(
-    ...     caption_image=np.array([0, 0, 0, 1]), lengths=np.ones(4),
-    ...     batch_size=2, captions_per_image=2,
-    ... )
-    >>> epoch.image, epoch.captions.tolist()
-    (array([0, 0, 1]), [[0, 1], [2, -1], [3, -1]])
-    """
-    rng = np.random.default_rng([seed, epoch])
-    count = len(caption_image)
-    deal = rng.random(count) if shuffle else np.arange(count)
-    order = np.lexsort([deal, caption_image])
-    image = caption_image[order]
-    first = np.searchsorted(image, image)  # where each image's captions begin
-    place = (np.arange(count) - first) % captions_per_image
-    group = np.cumsum(place == 0) - 1
-
-    captions = np.full([group[-1] + 1, captions_per_image], -1)
-    captions[group, place] = order
-    image = image[place == 0]
-    if shuffle:
-        length = np.zeros(len(image), int)
-        np.maximum.at(length, group, lengths[order])
-        order = _shuffle_in_buckets(length, batch_size, rng)
-        image, captions = image[order], captions[order]
-    return Epoch(image, captions, rng.integers(2**31, size=[len(image), 2]))
-
-
-def _shuffle_in_buckets(length, batch_size, rng):
-    order = rng.permutation(len(length))
-    whole = len(order) // batch_size * batch_size
-    order, last = order[:whole], order[whole:]
-    bucket = np.arange(whole) // (batch_size * _BUCKETED_BATCHES)
-    order = order[np.lexsort([length[order], bucket])]
-    order = rng.permutation(order.reshape(-1, batch_size))
-    return np.concatenate([order.reshape(-1), last])
 
 
 def batches(
@@ -102,6 +28,7 @@ def batches(
     augment: str | Callable | None = None,
     seed: int | None = None,
     epoch: Callable[[], int] = lambda: 0,
+    samples_per_label: int | None = None,
     features: Callable | None = None,
 ) -> tf.data.Dataset:
     """Returns a split's batches for `fit`; see `Matcher.batches`.
@@ -113,10 +40,12 @@ def batches(
             what to show in place of images, a `kmatch.matchers.Features`.
     """
     _check_counts(batch_size=batch_size, captions_per_image=captions_per_image)
+    if samples_per_label is not None:
+        _check_samples_per_label(samples_per_label, batch_size, shuffle)
     if seed is None:
         seed = secrets.randbits(31)
     if features is None:
-        source = _images(split, image_size, augmentation(augment))
+        source = _images(split, image_size, augmentation(augment, image_size))
     else:
         source = _features(features, augment)
     with tf.device("CPU"):
@@ -127,7 +56,8 @@ def batches(
     def plan(number):
         return plan_epoch(
             split.caption_image, tokens.row_lengths().numpy(), batch_size,
-            captions_per_image, shuffle, seed, int(number),
+            captions_per_image, shuffle, seed, int(number), split.labels,
+            samples_per_label,
         )  # fmt: skip
 
     def load(place, number, group):
@@ -220,6 +150,17 @@ def _check_counts(**counts):
             raise ValueError(
                 f"{name} must be a whole number from 1 on. Received: {count}."
             )
+
+
+def _check_samples_per_label(samples, batch_size, shuffle):
+    _check_counts(samples_per_label=samples)
+    if batch_size % samples:
+        raise ValueError(
+            f"A batch of {batch_size} does not divide into samples_per_label="
+            f"{samples}. Pass a batch_size that is a multiple of it."
+        )
+    if not shuffle:
+        raise ValueError("samples_per_label needs shuffle=True.")
 
 
 def _tokenize(captions, tokenizer):

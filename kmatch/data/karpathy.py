@@ -4,18 +4,22 @@
 split and its sentences (Karpathy & Fei-Fei, CVPR 2015).
 """
 
-import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kmatch.data.captioned import CaptionedImages, Splits
+from kmatch.data.captioned import Splits
+from kmatch.data.entries import Entry, to_splits
+from kmatch.data.files import find, find_images, read_json
 
-SOURCE = "https://cs.stanford.edu/people/karpathy/deepimagesent/"
+SOURCE = (
+    "It is in caption_datasets.zip at "
+    "https://cs.stanford.edu/people/karpathy/deepimagesent/; put it into the "
+    "folder that holds the images."
+)
 
 
 def read_splits(
-    root: str | os.PathLike,
+    root: Path,
     file: str,
     folders: Sequence[str],
     splits: Mapping[str, Sequence[str]],
@@ -31,47 +35,24 @@ def read_splits(
     Returns:
         `Splits`, with one label per image.
     """
-    root = Path(root)
-    path = root / file
-    if not path.is_file():
-        raise ValueError(
-            f"There is no '{path}'. It is in caption_datasets.zip at {SOURCE}; "
-            "put it into the folder that holds the images."
-        )
-    entries = json.loads(path.read_text(encoding="utf-8"))["images"]
-    folder = _image_folder(root, folders, entries[0])
-    found, first_label = [], 0
-    for name in Splits._fields:
-        chosen = [e for e in entries if e["split"] in splits[name]]
-        if not chosen:
-            raise ValueError(f"'{path}' has no image of the {name} split.")
-        found.append(_captioned(chosen, folder, first_label))
-        first_label += len(chosen)
-    return Splits(*found)
-
-
-def _captioned(entries, folder, first_label):
-    return CaptionedImages(
-        images=[folder / _relative_path(entry) for entry in entries],
-        captions=[s["raw"] for entry in entries for s in entry["sentences"]],
-        caption_image=[
-            i for i, entry in enumerate(entries) for _ in entry["sentences"]
-        ],
-        labels=range(first_label, first_label + len(entries)),
+    images = read_json(find(root, [file], SOURCE))["images"]
+    folder = find_images(root, folders, _relative_path(images[0]))
+    return to_splits(
+        file,
+        {
+            name: [
+                Entry(
+                    folder / _relative_path(image),
+                    [sentence["raw"] for sentence in image["sentences"]],
+                )
+                for image in images
+                if image["split"] in joined
+            ]
+            for name, joined in splits.items()
+        },
     )
 
 
-def _relative_path(entry):
+def _relative_path(image):
     # COCO's images are in train2014/ and val2014/.
-    return Path(entry.get("filepath", ""), entry["filename"])
-
-
-def _image_folder(root, folders, entry):
-    for folder in folders:
-        if (root / folder / _relative_path(entry)).exists():
-            return root / folder
-    looked = ", ".join(f"'{root / folder}'" for folder in folders)
-    raise ValueError(
-        f"The image '{_relative_path(entry)}' is in none of {looked}. Put the "
-        "images into one of these folders."
-    )
+    return Path(image.get("filepath", ""), image["filename"])

@@ -3,6 +3,7 @@
 import importlib
 import os
 
+from kmatch.data import records
 from kmatch.data.captioned import Splits
 
 # What the folder of each holds.
@@ -24,7 +25,8 @@ def load(name: str, root: str | os.PathLike | None = None, **options) -> Splits:
     Args:
         name: `"shapes"`, which is embedded, `"flickr8k"`, `"flickr30k"`,
             `"coco"`, `"cuhk_pedes"`, `"cub"` or `"flowers"`.
-        root: Folder with the data set's files; none for `"shapes"`.
+        root: Folder with the data set's files, or with the records that
+            `kmatch prepare` made of them; none for `"shapes"`.
         **options: What the data set's own `load` takes beside its folder,
             such as `restval=True` for `"coco"`.
 
@@ -48,4 +50,6 @@ def load(name: str, root: str | os.PathLike | None = None, **options) -> Splits:
             f"{name} is read from files: pass root='…', the folder with "
             f"{FILES[name]}."
         )
+    if records.is_prepared(root):
+        return records.load(root, name, options)
     return importlib.import_module(f"kmatch.data.{name}").load(root, **options)

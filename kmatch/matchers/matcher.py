@@ -335,6 +335,7 @@ class Matcher(keras.Model):
         shuffle: bool = False,
         augment: str | Callable | None = None,
         seed: int | None = None,
+        samples_per_label: int | None = None,
     ) -> tf.data.Dataset:
         """Returns a split's batches as `fit` takes them.
 
@@ -351,11 +352,18 @@ class Matcher(keras.Model):
             shuffle: Whether to show the groups in random order, those with
                 captions of like length together.
             augment: `"flip"` mirrors every other image; never use it where
-                captions say left and right. Or a function of
-                `(image, seed)`.
+                captions say left and right. `"crop"`, `"color"` and
+                `"randaugment"` are keras-cv's and need it installed. Or a
+                function of `(image, seed)`.
             seed: The order depends on nothing but the seed and the number of
                 epochs the model has been trained for. By default the model's
                 own seed, which is saved with it.
+            samples_per_label: For images that share labels, such as those
+                of a person: batches of `batch_size / samples_per_label`
+                labels with so many groups each. It needs `shuffle`, and
+                takes the place of like lengths. An epoch still shows every
+                caption once: labels with fewer groups left show these, in
+                batches of their own.
 
         Returns:
             A `tf.data.Dataset` of known length.
@@ -373,6 +381,7 @@ class Matcher(keras.Model):
             augment,
             self.batch_seed if seed is None else seed,
             epoch=lambda: self.epochs_trained,
+            samples_per_label=samples_per_label,
             features=features,
         )
 

@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 
 import kmatch
-from kmatch.data.batching import batches, plan_epoch
+from kmatch.data.batching import batches
+from kmatch.data.sampling import plan_epoch
 
 
 @pytest.fixture(scope="module")
@@ -123,22 +124,104 @@ def test_augment_takes_a_function_and_gives_it_seeds(uneven, words):
     np.testing.assert_allclose(negatives, 255 - plain)
 
 
-def test_bucketing_pads_less_and_keeps_batches_full():
+def padded(epoch, lengths, batch_size):
+    """Tokens of an epoch, padding included, and padding alone."""
+    longest = [
+        np.where(captions >= 0, lengths[captions], 0)
+        for captions in epoch.captions
+    ]
+    total = padding = 0
+    for start in range(0, len(longest), batch_size):
+        batch = np.concatenate(longest[start : start + batch_size])
+        batch = batch[batch > 0]
+        total += len(batch) * batch.max()
+        padding += len(batch) * batch.max() - batch.sum()
+    return total, padding
+
+
+@pytest.mark.parametrize("captions_per_image", [1, 3])
+def test_bucketing_pads_less_and_keeps_batches_full(captions_per_image):
     rng = np.random.default_rng(0)
-    lengths = rng.integers(5, 30, size=3203)
-    images = np.arange(3203)
+    lengths = np.clip(rng.normal(11, 4, size=6400).astype(int), 2, 40)
+    images = np.repeat(np.arange(1600), 4)
 
-    def padding(groups):
-        caption_lengths = lengths[groups.captions[:, 0]]
-        batched = [
-            caption_lengths[i : i + 32] for i in range(0, len(images), 32)
-        ]
-        return sum(len(b) * b.max() - b.sum() for b in batched)
+    def plan(lengths):
+        return plan_epoch(
+            images, lengths, 32, captions_per_image, shuffle=True, seed=0
+        )
 
-    bucketed = plan_epoch(images, lengths, 32, shuffle=True, seed=0)
-    even = plan_epoch(images, np.ones(3203), 32, shuffle=True, seed=0)
-    assert sorted(bucketed.image) == images.tolist()
-    assert padding(bucketed) < padding(even) / 3
+    bucketed, even = plan(lengths), plan(np.ones(6400))
+    assert sorted(bucketed.captions[bucketed.captions >= 0]) == list(
+        range(6400)
+    )
+    total, padding = padded(bucketed, lengths, 32)
+    shuffled_total, shuffled_padding = padded(even, lengths, 32)
+    assert total < shuffled_total * 2 / 3
+    assert padding < shuffled_padding * (
+        1 / 3 if captions_per_image == 1 else 0.7
+    )
+
+
+def test_bucketing_on_real_captions(shared):
+    train = kmatch.data.load("flickr8k", root=shared / "flickr8k").train
+    lengths = np.array([len(caption.split()) for caption in train.captions])
+    images = train.caption_image
+
+    def plan(lengths):
+        return plan_epoch(images, lengths, 64, shuffle=True, seed=0)
+
+    total, padding = padded(plan(lengths), lengths, 64)
+    ones = np.ones(len(lengths))
+    shuffled_total, shuffled_padding = padded(plan(ones), lengths, 64)
+    assert total < shuffled_total * 2 / 3
+    assert padding < shuffled_padding / 3
+
+
+def test_sampler_shows_so_many_samples_of_so_many_labels():
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(50), rng.integers(1, 9, size=50))
+    images = np.repeat(np.arange(len(labels)), 2)
+    epoch = plan_epoch(
+        images, np.ones(len(images)), 12, shuffle=True, seed=1,
+        labels=labels, samples_per_label=3,
+    )  # fmt: skip
+    assert sorted(epoch.captions[:, 0]) == list(range(len(images)))
+    whole = len(images) // 12 * 12
+    exact = [
+        sorted(Counter(batch).values()) == [3, 3, 3, 3]
+        for batch in labels[epoch.image][:whole].reshape(-1, 12)
+    ]
+    hands = [count // 3 for count in Counter(labels[images]).values()]
+    # The first hands of all labels make batches, then the second ones.
+    expected = sum(
+        sum(hand > turn for hand in hands) // 4 for turn in range(max(hands))
+    )
+    assert sum(exact) >= expected > 10
+    again = plan_epoch(
+        images, np.ones(len(images)), 12, shuffle=True, seed=1, epoch=1,
+        labels=labels, samples_per_label=3,
+    )  # fmt: skip
+    assert not np.array_equal(epoch.captions, again.captions)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 100])
+def test_sampler_loses_nothing_of_one_label_or_many(count):
+    for labels in (np.zeros(count, int), np.arange(count)):
+        epoch = plan_epoch(
+            np.arange(count), np.ones(count), 4, shuffle=True,
+            labels=labels, samples_per_label=2,
+        )  # fmt: skip
+        assert sorted(epoch.image) == list(range(count))
+
+
+def test_sampler_in_batches(uneven, words):
+    dataset = batches(
+        uneven, words, 10, 8, shuffle=True, seed=0, samples_per_label=2
+    )
+    seen = Counter(order(dataset))
+    assert seen == Counter(uneven.text_labels.tolist())
+    counts = [Counter(y["image_label"].numpy()).values() for _, y in dataset]
+    assert np.mean([set(count) == {2} for count in counts]) > 0.7
 
 
 def test_long_captions_are_cut_and_counted(uneven, caplog):
@@ -194,7 +277,10 @@ def test_too_many_unreadable_images_are_an_error(files, words):
         ({"batch_size": 0}, "batch_size must be"),
         ({"batch_size": 2.5}, "batch_size must be"),
         ({"batch_size": 2, "captions_per_image": 0}, "captions_per_image"),
-        ({"batch_size": 2, "augment": "rotate"}, "'flip'"),
+        ({"batch_size": 2, "augment": "rotate"}, "one of flip, randaugment"),
+        ({"batch_size": 5, "samples_per_label": 2}, "does not divide"),
+        ({"batch_size": 4, "samples_per_label": 2}, "needs shuffle=True"),
+        ({"batch_size": 4, "samples_per_label": 0}, "whole number"),
     ],
 )
 def test_bad_input(uneven, words, arguments, message):

@@ -92,5 +92,5 @@ def test_from_pairs_wants_parallel_lists():
 
 
 def test_load_names_the_data_sets():
-    with pytest.raises(ValueError, match="shapes, flickr30k"):
+    with pytest.raises(ValueError, match="shapes, flickr8k, flickr30k, coco"):
         kmatch.data.load("flickr31k")

@@ -67,3 +67,53 @@ def test_arrays_of_different_sizes_and_grey_ones():
     np.testing.assert_array_equal(
         read(tf.constant(0)), tf.image.resize(RGB, [8, 8])
     )
+
+
+def photo(height, width, **options):
+    """A smooth image as a JPEG file, and its pixels."""
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 256, [6, 6, 3]).astype("float32")
+    pixels = tf.image.resize(coarse, [height, width], "bicubic")
+    pixels = np.clip(pixels, 0, 255).astype("uint8")
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "JPEG", quality=95, **options)
+    return buffer.getvalue(), pixels
+
+
+@pytest.mark.parametrize("size", [(31, 47), (64, 200), (129, 128), (400, 300)])
+@pytest.mark.parametrize("options", [{}, {"progressive": True}])
+def test_large_jpegs_are_decoded_at_reduced_scale(size, options):
+    data, pixels = photo(*size, **options)
+    image = decode_image(tf.constant(data), 32)
+    expected = tf.image.resize(pixels, [32, 32], antialias=True)
+    assert np.abs(image - expected).mean() < 3
+
+
+def test_the_scale_is_the_smallest_that_still_fills_the_image(monkeypatch):
+    used = []
+    decode = tf.io.decode_jpeg
+
+    def spy(data, channels, ratio):
+        image = decode(data, channels=channels, ratio=ratio)
+        used.append(image.shape[:2])
+        return image
+
+    monkeypatch.setattr(tf.io, "decode_jpeg", spy)
+    for size in [(31, 500), (63, 64), (64, 64), (130, 128), (300, 260)]:
+        decode_image(tf.constant(photo(*size)[0]), 32)
+    assert used == [(31, 500), (63, 64), (32, 32), (33, 32), (38, 33)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"text",
+        b"\xff\xd8\xff",
+        photo(64, 64)[0][:200],
+        b"\x89PNG\r\n\x1a\n",
+    ],
+)
+def test_what_is_no_image_fails(data):
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        decode_image(tf.constant(data), 8)
