@@ -120,7 +120,7 @@ def run(
     description: str,
     data_name: str,
     paper: Mapping[str, Mapping[str, float]],
-    **options,
+    protocol: str | None = None,
 ):
     """Runs a recipe from its command line to the exported model.
 
@@ -129,19 +129,20 @@ def run(
         description: The recipe's docstring.
         data_name: The data set's.
         paper: By backbone, the row to print beside the result.
-        **options: For `settings`.
+        protocol: Of `kmatch.evaluate`, if the paper's row is not for the
+            whole test split.
     """
     parser = recipe.parser(description, output=f"saved_models/{name}")
     _add_choices(parser)
     args = parser.parse_args()
-    chosen = settings(data_name, args.backbone, **options)
     row = {f"ITMeetsAL ({args.backbone}), paper": paper[args.backbone]}
     recipe.follow(
         args,
-        chosen,
-        row,
+        settings(data_name, args.backbone),
+        {} if protocol and args.data_dir else row,
         build=partial(build_matcher, paradigm=args.paradigm),
         compile=compile_matcher,
+        protocols={protocol: row} if protocol else None,
     )
 
 
@@ -223,7 +224,8 @@ def _ablation_arguments(name, description, backbone):
     add(
         "--freeze",
         action="store_true",
-        help="leave the image tower as it is and compute its features once",
+        help="leave the image tower as it is, and compute its features once, "
+        "of images that are never mirrored",
     )
     return parser.parse_args()
 
@@ -236,6 +238,8 @@ def _ablation_data(args):
     chosen, splits = recipe.load_data(
         settings(args.data, args.backbone, **options), args.data_dir
     )
+    # A frozen tower's features differ in scale by orders of magnitude.
+    chosen = dataclasses.replace(chosen, standardize_features=args.freeze)
     if args.units:
         chosen = dataclasses.replace(
             chosen, units=args.units, word_embedding=args.units
@@ -257,7 +261,6 @@ def _run_once(args, chosen, splits, options, number):
         splits,
         recipe.pretrained(chosen.image_tower, weights),
         paradigm=options.pop("paradigm", "unified"),
-        standardize_features=args.freeze,
     )
     if args.freeze:
         model.freeze_image_tower = True
@@ -268,7 +271,7 @@ def _run_once(args, chosen, splits, options, number):
         batch_size=args.batch_size or chosen.batch_size,
         captions_per_image=args.captions_per_image or chosen.captions_per_image,
         shuffle=True,
-        augment=chosen.augment,
+        augment=None if args.freeze else chosen.augment,
     )
     compile_matcher(
         model, chosen, stage, len(batches), splits.train.num_labels, **options

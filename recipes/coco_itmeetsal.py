@@ -28,4 +28,4 @@ PAPER = {
 }  # fmt: skip
 
 if __name__ == "__main__":
-    itmeetsal.run("coco_itmeetsal", __doc__, "coco", PAPER)
+    itmeetsal.run("coco_itmeetsal", __doc__, "coco", PAPER, protocol="coco-1k")

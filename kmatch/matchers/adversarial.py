@@ -314,7 +314,7 @@ class AdversarialMatcher(Matcher):
             **super().get_config(),
             "num_classes": self.num_classes,
             "paradigm": self.paradigm,
-            "discriminator_units": self.discriminator_units,
+            "discriminator_units": list(self.discriminator_units),
             "reversal": self.reversal,
         }
 
@@ -360,16 +360,18 @@ def _for_both(network, embeddings):
 def _undo_unless(due, variables, before):
     """Gives variables their earlier values back, unless it is due."""
 
-    def restore(strategy, before):
+    def restore(variable, due, earlier):
+        variable.assign(tf.where(due, variable, earlier))
+
+    def restore_all(strategy, due, before):
         for variable, earlier in zip(variables, before):
             strategy.extended.update(
-                variable,
-                lambda now, earlier: now.assign(tf.where(due, now, earlier)),
-                args=(earlier,),
+                variable, restore, args=(due, earlier), group=False
             )
 
     if due is not True:
-        tf.distribute.get_replica_context().merge_call(restore, args=(before,))
+        replica = tf.distribute.get_replica_context()
+        replica.merge_call(restore_all, args=(due, before))
 
 
 def _weights_by_name(loss_weights, names):

@@ -21,14 +21,15 @@ WATCHED = {
 def coded_pairs(copies, seed):
     """Images and captions that say a number's bits, each in its own way.
 
-    Images are bright: their features are far from those of texts.
+    Images are bright: their features are far from those of texts, and yet
+    linear maps can bring both to the same places.
     """
     rng = np.random.default_rng(seed)
     patterns = np.random.default_rng(0).normal(0, 12, size=[BITS, 48])
     images, captions, labels = [], [], []
     for label in np.repeat(np.arange(2**BITS), copies):
         bits = label >> np.arange(BITS) & 1
-        pixels = 170 + (2 * bits - 1) @ patterns + rng.normal(0, 6, 48)
+        pixels = 170 + (2 * bits - 1) @ patterns
         images.append(np.clip(pixels, 0, 255).reshape(4, 4, 3).astype("u1"))
         words = [
             f"bit{i}{'yes' if bit else 'no'}" for i, bit in enumerate(bits)
@@ -311,7 +312,7 @@ def test_in_the_separate_paradigm_encoders_raise_the_classifiers_loss(
         np.testing.assert_allclose(
             gradients[reversal] - gradients[0.0],
             -0.5 * reversal * direct,
-            atol=1e-6,
+            atol=1e-5,
         )
 
 
