@@ -23,6 +23,7 @@ from kmatch import losses as losses
 from kmatch import retrieval as retrieval
 from kmatch import text as text
 from kmatch import towers as towers
+from kmatch.matchers import AdversarialMatcher as AdversarialMatcher
 from kmatch.matchers import Matcher as Matcher
 from kmatch.retrieval import evaluate as evaluate
 from kmatch.serving import export as export

@@ -73,7 +73,7 @@ class Stage:
         freeze_image_tower: Whether the image tower stays as it is. Its batch
             normalisation then runs on its own statistics.
         cache_features: Whether the frozen tower's features are computed once
-            and kept beside the checkpoint.
+            and kept in the output's folder `features/`.
     """
 
     epochs: int
@@ -102,6 +102,7 @@ class Settings:
         dropout: On the LSTM's inputs and outputs.
         embedding_dim: Dimensions of the shared space.
         batch_norm_momentum: Of the joint embedding.
+        standardize_features: As for `Matcher`.
         kernel_regularizer: Of the joint embedding.
         monitor: What makes an epoch the best one.
     """
@@ -121,6 +122,7 @@ class Settings:
     dropout: float = 0.3
     embedding_dim: int = 512
     batch_norm_momentum: float = 0.99
+    standardize_features: bool = False
     kernel_regularizer: keras.Regularizer | None = keras.regularizers.L2(2e-5)
     monitor: str = "val_rsum"
 
@@ -146,8 +148,7 @@ def run(
     description: str,
     settings: Settings,
     paper: Mapping[str, Mapping[str, float]],
-    build: Callable[..., Matcher] | None = None,
-    compile: Callable[..., None] | None = None,
+    **options,
 ):
     """Runs a recipe from its command line to the exported model.
 
@@ -156,10 +157,31 @@ def run(
         description: The recipe's docstring.
         settings: For the real data set.
         paper: Rows to print beside the result, as fractions.
+        **options: More arguments for `follow`.
+    """
+    args = parser(description, output=f"saved_models/{name}").parse_args()
+    follow(args, settings, paper, **options)
+
+
+def follow(
+    args: argparse.Namespace,
+    settings: Settings,
+    paper: Mapping[str, Mapping[str, float]],
+    build: Callable[..., Matcher] | None = None,
+    compile: Callable[..., None] | None = None,
+    protocols: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None,
+):
+    """Runs a recipe whose command line is read.
+
+    Args:
+        args: What `parser` reads, and perhaps more.
+        settings: For the real data set.
+        paper: Rows to print beside the result, as fractions.
         build: In place of `build_matcher`.
         compile: In place of `compile_matcher`.
+        protocols: Further tables for the real data set: by protocol of
+            `kmatch.evaluate`, the rows to print beside the result.
     """
-    args = arguments(description, output=f"saved_models/{name}")
     seed(args.seed)
     settings, splits = load_data(settings, args.data_dir)
     best = train(
@@ -170,11 +192,15 @@ def run(
         compile or compile_matcher,
     )
     print(evaluate(best, splits.test).table(paper))
+    if args.data_dir:
+        for protocol, rows in (protocols or {}).items():
+            report = evaluate(best, splits.test, protocol=protocol)
+            print(f"\nProtocol {protocol}:\n{report.table(rows)}")
     print(f"Exported to {export(best, args.output)}")
 
 
-def arguments(description: str, output: str) -> argparse.Namespace:
-    """Reads the command line that all recipes understand.
+def parser(description: str, output: str) -> argparse.ArgumentParser:
+    """Makes the command line that all recipes understand.
 
     Args:
         description: The recipe's docstring.
@@ -196,7 +222,7 @@ def arguments(description: str, output: str) -> argparse.Namespace:
         action="store_true",
         help="go on with an interrupted run of the same output",
     )
-    return parser.parse_args()
+    return parser
 
 
 def seed(number: int):
@@ -229,21 +255,36 @@ def stand_in(settings: Settings) -> Settings:
     """Gives the settings with which a recipe trains on embedded data.
 
     A recipe keeps its losses and, where it has several stages, a short first
-    one with a frozen image tower.
+    one with a frozen image tower. A tower that starts from random weights is
+    never frozen throughout.
     """
     stages = SHAPES.stages
     if len(settings.stages) > 1:
-        first = Stage(epochs=1, learning_rate=1e-3, freeze_image_tower=True)
+        first = dataclasses.replace(
+            settings.stages[0], epochs=1, learning_rate=1e-3
+        )
         stages = [first, *stages]
     return dataclasses.replace(SHAPES, losses=settings.losses, stages=stages)
 
 
 def build_matcher(
-    settings: Settings, splits: data.Splits, image_tower: Tower
+    settings: Settings,
+    splits: data.Splits,
+    image_tower: Tower,
+    matcher: type[Matcher] = Matcher,
+    **options,
 ) -> Matcher:
-    """Builds the paper's model, not compiled yet."""
+    """Builds the paper's model, not compiled yet.
+
+    Args:
+        settings: The recipe's.
+        splits: The data set's.
+        image_tower: The image tower.
+        matcher: `Matcher` or a kind of it.
+        **options: More arguments for it.
+    """
     tokenizer = Tokenizer.fit(splits.train.captions, settings.min_count)
-    return Matcher(
+    return matcher(
         image_tower=image_tower,
         text_tower=bilstm(
             tokenizer,
@@ -253,7 +294,9 @@ def build_matcher(
         ),
         embedding_dim=settings.embedding_dim,
         batch_norm_momentum=settings.batch_norm_momentum,
+        standardize_features=settings.standardize_features,
         kernel_regularizer=settings.kernel_regularizer,
+        **options,
     )
 
 
@@ -312,24 +355,27 @@ def train(
         model = build(
             settings, splits, pretrained(settings.image_tower, weights)
         )
-    batches = model.batches(
-        splits.train,
-        batch_size=args.batch_size or settings.batch_size,
-        captions_per_image=settings.captions_per_image,
-        shuffle=True,
-        augment=settings.augment,
-    )
     callbacks = [RecallAtK(splits.val), checkpoint]
     end = 0
     for stage in cut(settings.stages, args.epochs):
         begin, end = end, end + stage.epochs
         if model.epochs_trained >= end:
             continue
-        if model.epochs_trained == begin:
+        begins = model.epochs_trained == begin
+        if begins:
             model.freeze_image_tower = stage.freeze_image_tower
-            compile(
-                model, settings, stage, len(batches), splits.train.num_labels
-            )
+        if stage.cache_features:
+            model.cache_features(f"{args.output}/features")
+        batches = model.batches(
+            splits.train,
+            batch_size=args.batch_size or settings.batch_size,
+            captions_per_image=settings.captions_per_image,
+            shuffle=True,
+            augment=settings.augment,
+        )
+        if begins:
+            num_labels = splits.train.num_labels
+            compile(model, settings, stage, len(batches), num_labels)
         model.fit(
             batches,
             epochs=end,

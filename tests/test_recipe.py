@@ -22,7 +22,12 @@ def settings(small_tower):
         image_tower=small_tower,
         losses=recipe.cmpm_cmpc,
         stages=[
-            Stage(epochs=2, learning_rate=5e-3, freeze_image_tower=True),
+            Stage(
+                epochs=1,
+                learning_rate=5e-3,
+                freeze_image_tower=True,
+                cache_features=True,
+            ),
             Stage(epochs=2, learning_rate=recipe.piecewise(1e-3, {1: 1e-4})),
         ],
         batch_size=48,
@@ -63,11 +68,13 @@ def history(output):
     return json.loads((output / "checkpoint" / "history.json").read_text())
 
 
+@pytest.mark.slow
 def test_stages_and_resuming_in_any_of_them(settings, splits, tmp_path, capsys):
     compiled = []
     train(settings, splits, tmp_path / "unbroken", compiled=compiled)
+    assert any((tmp_path / "unbroken" / "features").iterdir())
     expected = history(tmp_path / "unbroken")
-    assert len(expected) == 4
+    assert len(expected) == 3
 
     (*first, model, before), (*second, _, between) = compiled
     assert first == [settings.stages[0], 2, 96]
@@ -76,13 +83,13 @@ def test_stages_and_resuming_in_any_of_them(settings, splits, tmp_path, capsys):
     assert any((x != y).any() for x, y in zip(between, image_weights(model)))
     assert model.optimizer.iterations == 4  # of its own stage
 
-    for epochs in (1, 2, 3, None):
+    for epochs in (1, 2, None):
         train(settings, splits, tmp_path / "broken", epochs, resume=True)
     shown = capsys.readouterr().out
     assert "Nothing to resume" in shown
-    assert "Resuming after epoch 2." in shown
+    assert "Resuming after epoch 1." in shown
     broken = history(tmp_path / "broken")
-    assert len(broken) == 4
+    assert len(broken) == 3
     for epoch, logs in zip(broken, expected):
         assert epoch == pytest.approx(logs, rel=1e-4)
 

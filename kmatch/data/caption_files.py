@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kmatch.data.captioned import Splits
-from kmatch.data.entries import Entry, to_splits
+from kmatch.data.entries import Entry, split_of_each, to_splits
 from kmatch.data.files import read_lines, shown
 
 _log = logging.getLogger("kmatch")
@@ -104,14 +104,7 @@ def join_lists(
     Returns:
         `Splits`, with one label per image.
     """
-    listed = {}
-    for split, images in lists.items():
-        for image in images:
-            if listed.setdefault(image, split) != split:
-                raise ValueError(
-                    f"{name}: the image {image} is listed for {listed[image]} "
-                    f"and for {split}. Take it out of one of the lists."
-                )
+    listed = split_of_each(name, "image", lists)
     _report_left_out(name, captions, listed, set(os.listdir(folder)))
     return to_splits(
         name,

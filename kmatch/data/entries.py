@@ -26,6 +26,28 @@ class Entry(NamedTuple):
     label: Hashable | None = None
 
 
+def split_of_each(
+    name: str, kind: str, lists: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """Gives the split of each thing that is listed; none may be in two.
+
+    Args:
+        name: What to call the data set in messages.
+        kind: What the lists hold: `"image"` or `"class"`.
+        lists: What `train`, `val` and `test` hold.
+    """
+    splits = {}
+    for split, listed in lists.items():
+        for item in listed:
+            if splits.setdefault(item, split) != split:
+                raise ValueError(
+                    f"{name}: the {kind} {item} is listed for {splits[item]} "
+                    f"and for {split}. Splits have none in common: take it "
+                    "out of one of the lists."
+                )
+    return splits
+
+
 def to_splits(name: str, entries: Mapping[str, Sequence[Entry]]) -> Splits:
     """Numbers the labels and builds the splits.
 

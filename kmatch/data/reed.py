@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kmatch.data.captioned import Splits
 from kmatch.data.counts import report_unusual_labels, report_unusual_total
-from kmatch.data.entries import Entry, to_splits
+from kmatch.data.entries import Entry, split_of_each, to_splits
 from kmatch.data.files import find, find_images, read_lines, read_names
 
 SOURCE = (
@@ -82,17 +82,9 @@ def _places(subfolder, *names):
 
 
 def _check_classes(name, lists, texts):
-    listed = {}
-    for split, classes in lists.items():
-        for label in classes:
-            if listed.setdefault(label, split) != split:
-                raise ValueError(
-                    f"{name}: the class {label} is listed for "
-                    f"{listed[label]} and for {split}. Splits have no class "
-                    "in common: is this the original list?"
-                )
-            if not (texts / label).is_dir():
-                raise ValueError(
-                    f"{name}: there is no folder '{texts / label}' for the "
-                    f"class {label} of {split}classes.txt. {SOURCE}"
-                )
+    for label, split in split_of_each(name, "class", lists).items():
+        if not (texts / label).is_dir():
+            raise ValueError(
+                f"{name}: there is no folder '{texts / label}' for the class "
+                f"{label} of {split}classes.txt. {SOURCE}"
+            )

@@ -29,6 +29,17 @@ class MatchingLoss(keras.layers.Layer):
         """Whether the batch holds anything this loss is defined for."""
         return tf.constant(True)
 
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Names of what `observe` gives."""
+        return ()
+
+    def observe(
+        self, image_labels: tf.Tensor, text_labels: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """What else of the batch is worth logging, by name."""
+        return {}
+
     def compute_output_shape(self, *shapes):
         return ()
 

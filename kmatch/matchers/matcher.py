@@ -412,7 +412,7 @@ class Matcher(keras.Model):
                 its cuDNN kernel.
         """
         losses = list(loss) if isinstance(loss, (list, tuple)) else [loss]
-        _check_losses(losses, loss_weights)
+        check_losses(losses, loss_weights)
         super().compile(
             optimizer=optimizer,
             run_eagerly=run_eagerly,
@@ -430,10 +430,16 @@ class Matcher(keras.Model):
             float(w) for w in loss_weights or [1] * len(losses)
         ]
         self._loss_means.clear()
-        self._loss_means.update(
-            {name: keras.metrics.Mean(name=name) for name in _names(losses)}
-        )
+        self._log_means(names_of(losses))
+        for layer in losses:
+            self._log_means(layer.figures)
         self._build_optimizers()
+
+    def _log_means(self, names):
+        """Makes room in the logs for means over the batches."""
+        self._loss_means.update(
+            {name: keras.metrics.Mean(name=name) for name in names}
+        )
 
     def _loss_scaled(self, optimizer):
         """Treats a second optimizer as Keras does the first."""
@@ -445,40 +451,53 @@ class Matcher(keras.Model):
         return optimizer
 
     def _build_optimizers(self):
-        for optimizer, variables in self._optimizers():
+        pairs = self._all_optimizers()
+        for optimizer, variables in pairs:
             if not optimizer.built:
                 optimizer.build(variables)
-        if self.image_tower_optimizer is not None:
+        if len(pairs) > 1:
             # At the end of `fit`, Keras hands all of the model's weights to
             # the one optimizer it knows, for it to put its averages there;
             # each has averages of its own weights alone.
             self.optimizer.finalize_variable_values = self._finalize_weights
 
     def _finalize_weights(self, _):
-        for optimizer, variables in self._optimizers():
+        for optimizer, variables in self._all_optimizers():
             type(optimizer).finalize_variable_values(optimizer, variables)
 
     def _optimizers(self):
         """Pairs of an optimizer and the variables it updates."""
-        variables = self.trainable_variables
+        variables = self.matching_variables
         if self.image_tower_optimizer is None:
             return [(self.optimizer, variables)]
         tower = self.image_tower.trainable_variables
-        ids = {id(variable) for variable in tower}
-        rest = [v for v in variables if id(v) not in ids]
+        rest = without(variables, tower)
         pairs = [(self.optimizer, rest), (self.image_tower_optimizer, tower)]
         return [(optimizer, own) for optimizer, own in pairs if own]
 
+    def _all_optimizers(self):
+        return self._optimizers()
+
     def train_step(self, data):
+        self.update(data)
+        return self.get_metrics_result()
+
+    def update(self, data) -> dict:
+        """Updates the weights by a batch; returns its embeddings."""
         inputs, labels, _ = keras.utils.unpack_x_y_sample_weight(data)
         with tf.GradientTape() as tape:
             embeddings = self.encode(inputs, training=True)
             embeddings, labels = self.gather(embeddings, labels)
             loss = self.measure(embeddings, labels)
             scaled = self.optimizer.scale_loss(loss)
-        variables = self.trainable_variables
+        variables = self.matching_variables
         self.apply_gradients(variables, tape.gradient(scaled, variables))
-        return self.get_metrics_result()
+        return embeddings
+
+    @property
+    def matching_variables(self) -> list:
+        """What the losses update: all that is trainable."""
+        return self.trainable_variables
 
     def test_step(self, data):
         inputs, labels, _ = keras.utils.unpack_x_y_sample_weight(data)
@@ -493,19 +512,36 @@ class Matcher(keras.Model):
     def measure(self, embeddings: dict, labels: dict) -> tf.Tensor:
         """Computes, weighs and logs the losses; returns their sum."""
         total = tf.add_n([tf.cast(x, tf.float32) for x in self.losses] or [0.0])
-        labels = labels[IMAGE.label], labels[TEXT.label]
-        for layer, weight, mean in zip(
-            self.matching_losses,
-            self.loss_weights,
-            self._loss_means.values(),
-        ):
-            loss = layer(embeddings[IMAGE.name], embeddings[TEXT.name], *labels)
-            mean.update_state(
-                loss, sample_weight=tf.cast(layer.counts(*labels), tf.float32)
-            )
-            total += weight * loss
+        for name, (value, weight, counts) in self.terms(
+            embeddings, labels
+        ).items():
+            self.log(name, value, counts)
+            total += weight * value
         self._loss_tracker.update_state(total)
         return total
+
+    def terms(self, embeddings: dict, labels: dict) -> dict[str, tuple]:
+        """Each loss by name: its value, weight, and whether it counts."""
+        labels = labels[IMAGE.label], labels[TEXT.label]
+        terms = {}
+        for layer, weight, name in zip(
+            self.matching_losses,
+            self.loss_weights,
+            names_of(self.matching_losses),
+        ):
+            value = layer(
+                embeddings[IMAGE.name], embeddings[TEXT.name], *labels
+            )
+            terms[name] = value, weight, layer.counts(*labels)
+            for figure, number in layer.observe(*labels).items():
+                self.log(figure, number)
+        return terms
+
+    def log(self, name: str, value: tf.Tensor, counts: tf.Tensor | bool = True):
+        """Adds a batch's value to the mean in the logs, if it counts."""
+        self._loss_means[name].update_state(
+            value, sample_weight=tf.cast(counts, tf.float32)
+        )
 
     def apply_gradients(self, variables: list, gradients: list):
         """Updates each variable with the optimizer it belongs to."""
@@ -533,6 +569,12 @@ class Matcher(keras.Model):
         if not self.compiled:
             return []
         return [self._loss_tracker, *self._loss_means.values()]
+
+    @property
+    def only_logged(self) -> set[str]:
+        """Names of what is in the logs, but too much for the bar."""
+        figures = [layer.figures for layer in self.matching_losses]
+        return {name for names in figures for name in names}
 
     def unmeasured(self) -> set[str]:
         """Names of losses that found nothing to measure since the reset."""
@@ -673,7 +715,10 @@ def _joint_embedding(
     return keras.Sequential(layers, name=name)
 
 
-def _check_losses(losses, loss_weights):
+def check_losses(
+    losses: Sequence[MatchingLoss], loss_weights: Sequence[float] | None = None
+):
+    """Refuses what is no loss, and another number of factors."""
     for loss in losses:
         if not isinstance(loss, MatchingLoss):
             raise ValueError(
@@ -687,12 +732,19 @@ def _check_losses(losses, loss_weights):
         )
 
 
-def _names(losses):
+def names_of(losses: Sequence[MatchingLoss]) -> list[str]:
+    """Under which name each is logged."""
     names = []
     for loss in losses:
         repeats = sum(loss.name == other.name for other in losses[: len(names)])
         names.append(f"{loss.name}_{repeats + 1}" if repeats else loss.name)
     return names
+
+
+def without(variables: list, others: list) -> list:
+    """Those of the variables that are not among the others."""
+    ids = {id(variable) for variable in others}
+    return [v for v in variables if id(v) not in ids]
 
 
 def _listed(callbacks):

@@ -12,8 +12,9 @@ _LONG = ("_map", "_medr", "_meanr", "_ap50")
 class Progress(keras.callbacks.ProgbarLogger):
     """Keras's progress bar without what would only lengthen the line.
 
-    Left out are the less common retrieval metrics, and losses that had
-    nothing to measure. The logs that other callbacks see stay whole.
+    Left out are the less common retrieval metrics, losses that had nothing
+    to measure, and what the model has `only_logged`. The logs that other
+    callbacks see stay whole.
     """
 
     def _update_progbar(self, batch, logs=None):
@@ -23,11 +24,12 @@ class Progress(keras.callbacks.ProgbarLogger):
         super()._finalize_progbar(self._shown(logs))
 
     def _shown(self, logs):
-        silent = self.model.unmeasured()
+        silent = self.model.unmeasured() | self.model.only_logged
         return {
             name: value
             for name, value in (logs or {}).items()
-            if name not in silent and not name.endswith(_LONG)
+            if name.removeprefix("val_") not in silent
+            and not name.endswith(_LONG)
         }
 
 

@@ -4,63 +4,19 @@ import pytest
 import tensorflow as tf
 
 import kmatch
+from tests.losses.conftest import CLASSES, check_xla
 from tests.reference import projection as reference
-from tests.reference.gradients import numeric_gradient
-
-CLASSES = 4
-
-# Labels of images and of texts: square and rectangular batches, one and
-# several positives, rows without a positive, labels without a class.
-BATCHES = {
-    "square, one positive each": ([0, 1, 2], [0, 1, 2]),
-    "square, shared labels": ([0, 0, 1, 1], [0, 1, 0, 1]),
-    "rectangular, several texts": ([0, 1], [0, 0, 1, 1, 1]),
-    "rectangular, several images": ([0, 0, 1, 2, 2], [0, 1, 2]),
-    "batch of one": ([3], [3]),
-    "without a positive": ([0, 1, 2], [1, 1, 3]),
-    "no positive at all": ([0, 1], [2, 3]),
-    "labels without a class": ([0, 7, 9], [0, 7, 9]),
-}
-
-
-@pytest.fixture(params=BATCHES.values(), ids=BATCHES)
-def batch(request):
-    image_labels, text_labels = map(np.array, request.param)
-    rng = np.random.default_rng(0)
-    images = rng.normal(size=[len(image_labels), 5])
-    texts = rng.normal(size=[len(text_labels), 5])
-    return images, texts, image_labels, text_labels
-
-
-@pytest.fixture
-def weights():
-    return np.random.default_rng(1).normal(size=[5, CLASSES])
-
-
-def check_gradients(ours, slow, arrays):
-    """Compares values, and gradients by each of the arrays."""
-    tensors = [tf.constant(array, tf.float32) for array in arrays]
-    with tf.GradientTape() as tape:
-        tape.watch(tensors)
-        value = ours(*tensors)
-    np.testing.assert_allclose(value, slow(*arrays), rtol=1e-5, atol=1e-5)
-    gradients = tape.gradient(
-        value, tensors, unconnected_gradients=tf.UnconnectedGradients.ZERO
-    )
-    for i, gradient in enumerate(gradients):
-        expected = numeric_gradient(
-            lambda array, i=i: slow(*arrays[:i], array, *arrays[i + 1 :]),
-            arrays[i],
-        )
-        np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=2e-5)
+from tests.reference.gradients import check_gradients
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_cmpm_follows_the_paper(batch, reverse):
+@pytest.mark.parametrize("softmax_targets", [False, True])
+def test_cmpm_follows_the_paper(batch, reverse, softmax_targets):
     images, texts, *labels = batch
+    flags = {"reverse": reverse, "softmax_targets": softmax_targets}
     check_gradients(
-        lambda x, z: kmatch.losses.cmpm(x, z, *labels, reverse=reverse),
-        lambda x, z: reference.cmpm(x, z, *labels, reverse=reverse),
+        lambda x, z: kmatch.losses.cmpm(x, z, *labels, **flags),
+        lambda x, z: reference.cmpm(x, z, *labels, **flags),
         [images, texts],
     )
 
@@ -116,7 +72,7 @@ def test_large_norms_do_not_overflow(weights):
 @pytest.mark.parametrize(
     "loss",
     [
-        kmatch.losses.CMPM(epsilon=1e-6, reverse=True),
+        kmatch.losses.CMPM(1e-6, reverse=True, softmax_targets=True),
         kmatch.losses.CMPC(CLASSES, normalize_weights=False, project=False),
     ],
 )
@@ -141,28 +97,8 @@ def test_cmpc_counts_only_labels_it_has_a_class_for():
 
 
 @pytest.mark.parametrize("name", ["cmpm", "cmpc"])
-def test_losses_compile_with_xla(name, batch, weights):
-    images, texts, *labels = batch
+def test_losses_compile_with_xla(name, compiled_batch, weights):
     extra = [weights] if name == "cmpc" else []
-
-    def loss(*arguments):
-        return getattr(kmatch.losses, name)(*arguments, *extra)
-
-    # Labels are inputs too: what they select has no fixed size.
-    arguments = [tf.constant(x, tf.float32) for x in (images, texts)]
-    arguments += [tf.constant(x) for x in labels]
-    for function in (loss, with_gradients(loss)):
-        plain = tf.nest.flatten(function(*arguments))
-        compiled = tf.function(function, jit_compile=True)(*arguments)
-        for ours, xla in zip(plain, tf.nest.flatten(compiled), strict=True):
-            np.testing.assert_allclose(xla, ours, rtol=1e-4, atol=1e-6)
-
-
-def with_gradients(loss):
-    def gradients(images, texts, *labels):
-        with tf.GradientTape() as tape:
-            tape.watch([images, texts])
-            value = loss(images, texts, *labels)
-        return tape.gradient(value, [images, texts])
-
-    return gradients
+    check_xla(
+        lambda *x: getattr(kmatch.losses, name)(*x, *extra), compiled_batch
+    )

@@ -110,14 +110,3 @@ def test_real_layout_from_a_weights_file(flickr30k, tmp_path):
     assert (tmp_path / "model" / "1" / "saved_model.pb").exists()
     # Twelve images are not the published 31,014.
     assert "published are 29000 and 145000" in process.stderr
-
-
-def test_usage():
-    process = subprocess.run(
-        command("--help"), capture_output=True, text=True, timeout=60
-    )
-    for option in (
-        "--data-dir", "--epochs", "--batch-size", "--image-weights",
-        "--output", "--seed", "--resume",
-    ):  # fmt: skip
-        assert option in process.stdout

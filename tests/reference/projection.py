@@ -7,14 +7,22 @@ def unit(vector):
     return vector / np.linalg.norm(vector)
 
 
-def cmpm(images, texts, image_labels, text_labels, epsilon=1e-8, reverse=False):
+def cmpm(images, texts, image_labels, text_labels, **options):
     """Eqs 1 to 5."""
-    return _match(
-        images, texts, image_labels, text_labels, epsilon, reverse
-    ) + _match(texts, images, text_labels, image_labels, epsilon, reverse)
+    return _match(images, texts, image_labels, text_labels, **options) + _match(
+        texts, images, text_labels, image_labels, **options
+    )
 
 
-def _match(queries, gallery, query_labels, gallery_labels, epsilon, reverse):
+def _match(
+    queries,
+    gallery,
+    query_labels,
+    gallery_labels,
+    epsilon=1e-8,
+    reverse=False,
+    softmax_targets=False,
+):
     losses = []
     for x, label in zip(queries, query_labels):
         y = [float(label == other) for other in gallery_labels]
@@ -24,7 +32,10 @@ def _match(queries, gallery, query_labels, gallery_labels, epsilon, reverse):
         loss = 0
         for projection, y_j in zip(projections, y):
             p = projection / sum(projections)
-            q = y_j / sum(y)
+            if softmax_targets:  # Chen et al., Eq 8
+                q = np.exp(y_j) / sum(np.exp(y))
+            else:
+                q = y_j / sum(y)
             if reverse:
                 loss += q * (np.log(q + epsilon) - np.log(p))
             else:
