@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import tensorflow as tf
@@ -14,7 +14,7 @@ DECODE_VERSION = 1
 
 # What libjpeg can divide an image's size by.
 _RATIOS = (1, 2, 4, 8)
-_MAX_PIXELS = 2.0**29 / 3
+_MAX_PIXELS = 2**29 // 3
 
 
 def decode_image(data: tf.Tensor, image_size: int) -> tf.Tensor:
@@ -46,28 +46,37 @@ def decode_at_least(data: tf.Tensor, image_size: int) -> tf.Tensor:
     Returns:
         uint8 tensor `[height, width, 3]`.
     """
-    return tf.cond(
-        tf.io.is_jpeg(data),
-        lambda: _decode_jpeg(data, image_size),
-        lambda: tf.io.decode_image(data, channels=3, expand_animations=False),
+    # Control flow costs: one switch decides both on the format and, as an
+    # op's ratio is fixed, on the scale.
+    is_jpeg = tf.io.is_jpeg(data)
+    shape = tf.io.extract_jpeg_shape(tf.where(is_jpeg, data, _any_jpeg()))[:2]
+    scale = sum(
+        tf.cast(tf.reduce_min(shape) >= ratio * image_size, tf.int32)
+        for ratio in _RATIOS[1:]
     )
-
-
-def _decode_jpeg(data, image_size):
-    shape = tf.io.extract_jpeg_shape(data)[:2]
-    # At reduced scale a header that promises gigabytes would pass, and what
-    # it promises come out grey; at full scale TensorFlow refuses it.
-    pixels = tf.reduce_prod(tf.cast(shape, tf.float32))
-    tf.debugging.assert_less(pixels, _MAX_PIXELS, "Image too large")
-    shorter = tf.reduce_min(shape)
-    # An op's ratio is fixed: one op for each, of which one runs.
+    # At full scale TensorFlow refuses a header that promises gigabytes; at a
+    # reduced one it would pass, and what it promises come out grey.
+    pixels = tf.reduce_prod(tf.cast(shape, tf.int64))
+    scale = tf.where(pixels < _MAX_PIXELS, scale, 0)
     return tf.switch_case(
-        sum(tf.cast(shorter >= r * image_size, tf.int32) for r in _RATIOS[1:]),
+        tf.where(is_jpeg, scale, len(_RATIOS)),
         [
-            partial(tf.io.decode_jpeg, data, channels=3, ratio=ratio)
-            for ratio in _RATIOS
+            *(
+                partial(tf.io.decode_jpeg, data, channels=3, ratio=ratio)
+                for ratio in _RATIOS
+            ),
+            lambda: tf.io.decode_image(
+                data, channels=3, expand_animations=False
+            ),
         ],
     )
+
+
+@cache
+def _any_jpeg():
+    """What is asked for its size where the file is no JPEG."""
+    with tf.init_scope():
+        return tf.io.encode_jpeg(np.zeros([1, 1, 3], np.uint8)).numpy()
 
 
 def resize_image(image: tf.Tensor, image_size: int) -> tf.Tensor:
