@@ -54,7 +54,7 @@ class Difference(NamedTuple):
     @property
     def real(self) -> bool:
         """Whether chance makes such a difference in less than 5 %."""
-        return self.p_value < 0.05
+        return bool(self.p_value < 0.05)
 
 
 def intervals(
