@@ -6,7 +6,7 @@ of 19.1/44.6/58.4 among 5,000 test images; 52.9/83.8/92.1 and 41.3/74.6/85.9
 among 1,000, the mean of five folds. The paper gives neither batch size nor
 epochs: the former is that of its ResNet-152, the latter Flickr30K's.
 
-Without --data-dir it trains a smaller model on embedded data: a few minutes
+Without --data-dir it trains a smaller model on embedded data: some minutes
 on two cores.
 """
 

@@ -7,7 +7,7 @@ among 1,000, the mean of five folds. As in section 4.1, the image encoder is
 fixed for 15 epochs; then the whole model is trained for 30 more at a tenth of
 the rate.
 
-Without --data-dir it trains a smaller model on embedded data: a few minutes
+Without --data-dir it trains a smaller model on embedded data: some minutes
 on two cores.
 """
 

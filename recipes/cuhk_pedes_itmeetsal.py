@@ -6,7 +6,7 @@ text, Table 6.
 --backbone chooses MobileNet, VGG-19 or ResNet-152; --paradigm separate trains
 the variant of Figure 7.
 
-Without --data-dir it trains a smaller model on embedded data: a few minutes
+Without --data-dir it trains a smaller model on embedded data: some minutes
 on two cores.
 """
 

@@ -4,7 +4,7 @@ Zhang & Lu, "Deep Cross-Modal Projection Learning for Image-Text Matching",
 ECCV 2018, Tables 3 and 6: text-to-image R@1/10 of 49.37/79.27 and image-to-text
 of 57.71/91.28. Labels are persons: a caption matches every image of its own.
 
-Without --data-dir it trains a smaller model on embedded data: a few minutes
+Without --data-dir it trains a smaller model on embedded data: some minutes
 on two cores.
 """
 

@@ -4,7 +4,7 @@ Zhang & Lu, "Deep Cross-Modal Projection Learning for Image-Text Matching",
 ECCV 2018, Table 1: image-to-text R@1/5/10 of 40.3/66.9/76.7 and text-to-image
 of 30.4/58.2/68.5.
 
-Without --data-dir it trains a smaller model on embedded data: a few minutes
+Without --data-dir it trains a smaller model on embedded data: some minutes
 on two cores.
 """
 

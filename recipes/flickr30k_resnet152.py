@@ -5,7 +5,7 @@ ECCV 2018, Table 1: image-to-text R@1/5/10 of 49.6/76.8/86.1 and text-to-image
 of 37.3/65.7/75.5. As in section 4.1, the image encoder is fixed for 15 epochs;
 then the whole model is trained for 30 more at a tenth of the rate.
 
-Without --data-dir it trains a smaller model on embedded data: a few minutes
+Without --data-dir it trains a smaller model on embedded data: some minutes
 on two cores.
 """
 

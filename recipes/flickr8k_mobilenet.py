@@ -5,7 +5,7 @@ Matching", ECCV 2018, on a data set that the paper does not use. The image
 tower stays as ImageNet left it, so its features are computed once, and a
 training takes minutes without a GPU.
 
-Without --data-dir it trains a smaller model on embedded data: a few minutes
+Without --data-dir it trains a smaller model on embedded data: some minutes
 on two cores.
 """
 

@@ -5,7 +5,7 @@ ECCV 2018, Table 4: image-to-text R@1 of 68.9 and text-to-image AP@50 of 69.7.
 Labels are classes, and those of the test split are unseen in training.
 The paper gives neither batch size nor epochs: they are CUHK-PEDES's.
 
-Without --data-dir it trains a smaller model on embedded data: a few minutes
+Without --data-dir it trains a smaller model on embedded data: some minutes
 on two cores.
 """
 
