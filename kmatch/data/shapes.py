@@ -42,10 +42,10 @@ SHADES = {
     "light": ("light", "pale", "bright"),
 }
 TEXTURES = {
-    "plain": ("plain", "even"),
-    "striped": ("striped", "banded"),
-    "checked": ("checked", "chequered"),
-    "speckled": ("speckled", "grainy"),
+    "plain": ("paper", "cloth"),
+    "striped": ("stripes", "bands"),
+    "checked": ("checks", "tiles"),
+    "speckled": ("grain", "gravel"),
 }
 
 WORDS = SIZES | COLOURS | SHAPES | SHADES | TEXTURES
@@ -53,23 +53,21 @@ WORDS = SIZES | COLOURS | SHAPES | SHADES | TEXTURES
 # Where one thing is, seen from another, as (columns right, rows down).
 LEFT, RIGHT, ABOVE, BELOW = (-1, 0), (1, 0), (0, -1), (0, 1)
 WHERE = {
-    LEFT: ("to the left of", "on the left of", "left of"),
-    RIGHT: ("to the right of", "on the right of", "right of"),
-    ABOVE: ("above", "over", "higher than"),
-    BELOW: ("below", "under", "beneath", "lower than"),
+    LEFT: ("left of", "west of"),
+    RIGHT: ("right of", "east of"),
+    ABOVE: ("above", "over"),
+    BELOW: ("below", "under", "beneath"),
 }
 STANDS = ("is", "lies", "sits", "stands")
-GROUND = ("ground", "background")
 
 # The other things stand next to the {hub}: {a_of} says where {a} is, seen from
 # the hub, and {of_a} where the hub is, seen from {a}.
 PATTERNS = (
-    "a {a} {a_of} and a {b} {b_of} a {hub} on a {ground}",
-    "on a {ground} the {hub} {stands} {of_a} a {a} and {of_b} a {b}",
-    "{a_of} the {hub}, which {stands} {of_b} a {b}, there is a {a}, all on a "
-    "{ground}",
-    "there is a {ground} and a {hub} with a {a} {a_of} it and a {b} {b_of} it",
-    "you see a {hub}, {a_of} it a {a} and {b_of} it a {b} on a {ground}",
+    "a {a} {a_of} and a {b} {b_of} a {hub} on {ground}",
+    "on {ground} the {hub} {stands} {of_a} a {a} and {of_b} a {b}",
+    "{a_of} the {hub} {of_b} a {b} {stands} a {a} on {ground}",
+    "{ground}, a {hub}, a {a} {a_of} it and a {b} {b_of} it",
+    "a {hub} on {ground}, {a_of} it a {a}, {b_of} it a {b}",
 )
 
 # The hub stands in a corner. All scenes have as many things, and so captions of
@@ -206,7 +204,7 @@ def _words(scene, rng):
     words = {
         "hub": _name(hub, rng),
         "stands": _pick(STANDS, rng),
-        "ground": f"{_name(scene.ground, rng)} {_pick(GROUND, rng)}",
+        "ground": _name(scene.ground, rng),
     }
     for key, (thing, place) in zip("ab", around):
         words[key] = _name(thing, rng)

@@ -28,18 +28,16 @@ def one_of(table):
 THING = re.compile(
     f"(?:a|the) ({one_of(SIZES)}) ({one_of(COLOURS)}) ({one_of(SHAPES)})"
 )
-GROUND = re.compile(
-    f"a ({one_of(SHADES)}) ({one_of(TEXTURES)}) ({'|'.join(module.GROUND)})"
-)
+GROUND = re.compile(f"({one_of(SHADES)}) ({one_of(TEXTURES)})")
 # After the things are replaced by T, the ground by G, and what says where by W:
 # for each W, the thing that is there and the thing it is seen from, by order of
 # appearance.
 READINGS = {
     "T W and T W T on G": [(0, 2), (1, 2)],
     "on G T is W T and W T": [(0, 1), (0, 2)],
-    "W T, which is W T, there is T, all on G": [(2, 0), (0, 1)],
-    "there is G and T with T W it and T W it": [(1, 0), (2, 0)],
-    "you see T, W it T and W it T on G": [(1, 0), (2, 0)],
+    "W T W T is T on G": [(2, 0), (0, 1)],
+    "G, T, T W it and T W it": [(1, 0), (2, 0)],
+    "T on G, W it T, W it T": [(1, 0), (2, 0)],
 }
 
 
@@ -49,12 +47,12 @@ def read(caption):
         module.Thing(SIZES[size], COLOURS[colour], SHAPES[shape])
         for size, colour, shape in THING.findall(caption)
     ]
-    [(shade, texture, _)] = GROUND.findall(caption)
+    [(shade, texture)] = GROUND.findall(caption)
     ground = module.Ground(SHADES[shade], TEXTURES[texture])
     skeleton = GROUND.sub("G", THING.sub("T", caption))
     places = [WHERE[words] for words in re.findall(one_of(WHERE), skeleton)]
     skeleton = re.sub(one_of(WHERE), "W", skeleton)
-    skeleton = re.sub(rf"\b({one_of(STANDS)}) W", "is W", skeleton)
+    skeleton = re.sub(rf"\b({one_of(STANDS)})\b", "is", skeleton)
     return ground, facts(
         (things[there], place, things[here])
         for place, (there, here) in zip(places, READINGS[skeleton], strict=True)
@@ -206,7 +204,7 @@ def test_the_seed_decides(monkeypatch):
         assert a.captions != c.captions
     # Results that people report stay comparable as long as this holds.
     captions = "\n".join(first.train.captions)
-    assert zlib.crc32(captions.encode()) == 67667594
+    assert zlib.crc32(captions.encode()) == 446359812
 
 
 def test_a_folder_is_refused(tmp_path):
