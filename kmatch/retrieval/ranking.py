@@ -7,7 +7,10 @@ block of rows at a time, and the rank of an item is one more than the number
 of items ahead of it in its row.
 """
 
-from collections.abc import Iterator
+import contextlib
+import itertools
+import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -16,15 +19,20 @@ import tensorflow as tf
 
 # Products have this many rows, and a multiple of this many columns: kernels
 # for odd edges round differently, so that equal vectors would get unequal
-# scores, and a score would depend on the block it is in.
-ROWS = 96
+# scores, and a score would depend on the block it is in. Columns' counts in
+# a block fit into bytes, which add up several times faster.
+ROWS = 240
 COLUMNS = 128
+
+# So many blocks exist at a time.
+WORKERS = min(os.cpu_count() or 1, 8)
 
 # With so many relevant items, sorting a row is quicker than counting for each.
 SORT_FROM = 32
 
-# With more relevant images per text, one product cannot serve both ways.
-SHARE_UP_TO = 8
+# With more relevant rows per column, two products are quicker than counting
+# for each.
+SHARE_UP_TO = 16
 
 
 @dataclass(frozen=True)
@@ -175,13 +183,15 @@ def top_k(
     )
     order = tie_order(len(gallery))
     k = min(k, len(gallery))
-    indices, best = [], []
-    for _, scores in _blocks(queries, gallery, order):
+
+    def best(_, scores):
         keys = np.partition(_keys(scores), k - 1, axis=1)[:, :k]
         places = np.sort(keys, axis=1) & 0xFFFFFFFF
-        indices.append(order[places])
-        best.append(np.take_along_axis(scores, places, axis=1))
-    return np.concatenate(indices), np.concatenate(best)
+        return order[places], np.take_along_axis(scores, places, axis=1)
+
+    rows = np.arange(len(queries))
+    indices, scores = zip(*_each_block(best, queries, rows, gallery, order))
+    return np.concatenate(indices), np.concatenate(scores)
 
 
 def unit_rows(**embeddings) -> list[np.ndarray]:
@@ -260,6 +270,8 @@ def _names(sides, what):
 
 def both_ways(images, texts, image_labels, text_labels) -> tuple[Ranks, Ranks]:
     """`ranks_both_ways` of embeddings and labels that have been checked."""
+    if len(images) < len(texts):  # of blocks, the longer side makes the rows
+        return both_ways(texts, images, text_labels, image_labels)[::-1]
     _, images_per_label = np.unique(image_labels, return_counts=True)
     shared = None
     if images_per_label.max() <= SHARE_UP_TO:
@@ -281,14 +293,13 @@ def one_way(queries, gallery, query_labels, gallery_labels) -> Ranks:
     """`ranks` of embeddings and labels that have been checked."""
     order = tie_order(len(gallery))
     first, last, places = _relevant(query_labels, gallery_labels[order])
-    counts = last - first
-    ends = np.cumsum(counts)
-    found = np.empty(ends[-1], np.int32)
-    for start, scores in _blocks(queries, gallery, order):
-        for query, row in enumerate(scores, start):
-            own = slice(ends[query] - counts[query], ends[query])
-            found[own] = _ranks_in_row(row, places[first[query] : last[query]])
-    return _ragged(found, counts, len(gallery))
+
+    def count(start, scores):
+        return _ranks_in_rows(scores, first[start:], last[start:], places)
+
+    rows = np.arange(len(queries))
+    found = list(_each_block(count, queries, rows, gallery, order))
+    return _ragged(np.concatenate(found), last - first, len(gallery))
 
 
 def _relevant(query_labels, gallery_labels):
@@ -313,21 +324,20 @@ def _ragged(found, counts, gallery_size):
     )
 
 
-def _blocks(rows, columns, order) -> Iterator[tuple[int, np.ndarray]]:
-    """Yields blocks of scores, columns in order, each with its first row."""
-    columns = _transposed(columns, order)
+def _each_block(
+    visit: Callable, queries, row_order, gallery, column_order
+) -> Iterator:
+    """Yields what is made of each block of scores and its first row."""
+    columns = _transposed(gallery, column_order)
 
     def compute(start):
-        return _product(rows[start : start + ROWS], columns)[:, : len(order)]
+        rows = row_order[start : start + ROWS]
+        scores = _product(queries, rows, columns)[:, : len(column_order)]
+        return visit(start, scores)
 
-    # While the caller counts in one block, the next is being computed; the
-    # one after the last is empty.
-    with ThreadPoolExecutor(max_workers=1) as worker:
-        upcoming = worker.submit(compute, 0)
-        for start in range(0, len(rows), ROWS):
-            scores = upcoming.result()
-            upcoming = worker.submit(compute, start + ROWS)
-            yield start, scores
+    # Cores that wait for one block's product count in another.
+    with _full_float32(), ThreadPoolExecutor(WORKERS) as workers:
+        yield from workers.map(compute, range(0, len(row_order), ROWS))
 
 
 def _transposed(embeddings, order):
@@ -339,15 +349,29 @@ def _filled(indices, multiple):
     return np.resize(indices, -(-len(indices) // multiple) * multiple)
 
 
-def _product(rows, columns):
-    """Multiplies in full float32, which GPUs may do only when told to."""
+def _product(embeddings, rows, columns):
+    product = tf.matmul(embeddings[_filled(rows, ROWS)], columns)
+    return np.asarray(product)[: len(rows)]
+
+
+@contextlib.contextmanager
+def _full_float32():
+    """Has GPUs multiply in full precision, which some do only when told to."""
     reduced = tf.config.experimental.tensor_float_32_execution_enabled()
     tf.config.experimental.enable_tensor_float_32_execution(False)
     try:
-        product = tf.matmul(rows[_filled(range(len(rows)), ROWS)], columns)
+        yield
     finally:
         tf.config.experimental.enable_tensor_float_32_execution(reduced)
-    return np.asarray(product)[: len(rows)]
+
+
+def _ranks_in_rows(scores, first, last, places):
+    """Returns row by row the ranks of the items at `places[first:last]`."""
+    found = (
+        _ranks_in_row(row, places[i:j])
+        for row, i, j in zip(scores, first, last)
+    )
+    return np.fromiter(itertools.chain.from_iterable(found), np.int32)
 
 
 def _ranks_in_row(row, places):
@@ -371,75 +395,85 @@ def _keys(scores):
     return (-rising << 32) + np.arange(scores.shape[-1])
 
 
-def _both_from_one_product(images, texts, image_labels, text_labels):
+def _both_from_one_product(queries, gallery, query_labels, gallery_labels):
     """Counts both along the rows and down the columns of the same blocks.
 
-    Down a column, some images come before the text's relevant one. To compare
+    Down a column, some queries come before the item's relevant one. To compare
     with it nevertheless, the scores of relevant pairs are computed ahead, in
     tiles like those of the blocks. Should a block hold another number, as on
     devices that choose kernels by shape, None is returned: counts from two
     kernels would take ties for better or worse.
     """
-    image_order, text_order = tie_order(len(images)), tie_order(len(texts))
-    images = images[image_order]
+    row_order, column_order = tie_order(len(queries)), tie_order(len(gallery))
     first, last, places = _relevant(
-        image_labels[image_order], text_labels[text_order]
+        query_labels[row_order], gallery_labels[column_order]
     )
-    # Relevant pairs, image by image.
-    rows = np.repeat(np.arange(len(images)), last - first)
+    # Relevant pairs, row by row.
+    rows = np.repeat(np.arange(len(queries)), last - first)
     columns = np.concatenate([places[i:j] for i, j in zip(first, last)])
-    scores = _pair_scores(images, texts, rows, text_order[columns])
+    pair_rows, pair_columns = row_order[rows], column_order[columns]
+    scores = _pair_scores(queries, gallery, pair_rows, pair_columns)
 
-    # One line for the texts' first relevant images, one for the second, ...
+    # One line for the columns' first relevant rows, one for the second, ...
     line = _occurrence(columns)
-    bars = np.full([line.max() + 1, len(texts)], np.inf, np.float32)
+    bars = np.full([line.max() + 1, len(gallery)], np.inf, np.float32)
     bars[line, columns] = scores
     higher_bars = np.nextafter(bars, np.float32(np.inf))
     owners = np.zeros(bars.shape, int)
     owners[line, columns] = rows
 
-    i2t, ties = np.empty([2, len(rows)], np.int32)
-    ahead = np.zeros(bars.shape, np.int32)
-    # Bytes, if they can hold the rows of a block, add up several times faster.
-    small = np.min_scalar_type(ROWS)
-    for start, block in _blocks(images, texts, text_order):
+    def count(start, block):
         stop = start + len(block)
         pairs = slice(*np.searchsorted(rows, [start, stop]))
         own = block[rows[pairs] - start, columns[pairs]]
         if not np.array_equal(own, scores[pairs]):
             return None
-        i2t[pairs] = np.concatenate(
-            [
-                _ranks_in_row(row, places[first[image] : last[image]])
-                for image, row in enumerate(block, start)
-            ]
-        )
-        # Images before a text's own win ties against it, later ones do not.
+        along = _ranks_in_rows(block, first[start:], last[start:], places)
+        # Rows before a column's own win ties against it, later ones do not.
         block_bars = np.where(owners < stop, higher_bars, bars)
-        for line_ahead, line_bars in zip(ahead, block_bars):
-            better = (block >= line_bars).view(np.uint8)
-            line_ahead += np.add.reduce(better, axis=0, dtype=small)
+        down = [_count_down(block >= line_bars) for line_bars in block_bars]
         tied = block[:, columns[pairs]] == own
         tied &= np.arange(start, stop)[:, None] < rows[pairs]
-        ties[pairs] = tied.sum(axis=0)
-    t2i = 1 + ahead[line, columns] + ties
+        return along, np.stack(down), _count_down(tied)
+
+    along, ties = [], []
+    ahead = np.zeros(bars.shape, np.int32)
+    for counts in _each_block(count, queries, row_order, gallery, column_order):
+        if counts is None:
+            return None
+        along.append(counts[0])
+        ahead += counts[1]
+        ties.append(counts[2])
+    along = np.concatenate(along)
+    down = 1 + ahead[line, columns] + np.concatenate(ties)
     return (
-        _regrouped(i2t, image_order[rows], len(images), len(texts)),
-        _regrouped(t2i, text_order[columns], len(texts), len(images)),
+        _regrouped(along, pair_rows, len(queries), len(gallery)),
+        _regrouped(down, pair_columns, len(gallery), len(queries)),
     )
 
 
-def _pair_scores(images, texts, rows, columns):
-    """Scores of pairs, whose rows rise."""
+def _count_down(block):
+    """Counts what is true in each column of a block."""
+    smallest = np.min_scalar_type(ROWS)
+    return np.add.reduce(block.view(np.uint8), axis=0, dtype=smallest)
+
+
+def _pair_scores(queries, gallery, rows, columns):
+    """Scores of pairs, from products of a few columns and all their rows."""
     scores = np.empty(len(rows), np.float32)
-    for start in range(0, len(images), ROWS):
-        stop = start + ROWS
-        pairs = slice(*np.searchsorted(rows, [start, stop]))
-        if pairs.start < pairs.stop:
-            partners = _transposed(texts, columns[pairs])
-            tile = _product(images[start:stop], partners)
-            own = rows[pairs] - start
-            scores[pairs] = tile[own, np.arange(len(own))]
+    by_column = np.argsort(columns, kind="stable")
+    with _full_float32():
+        for start in range(0, len(gallery), COLUMNS):
+            stop = start + COLUMNS
+            ends = np.searchsorted(columns[by_column], [start, stop])
+            pairs = by_column[slice(*ends)]
+            if len(pairs):
+                some = np.arange(start, min(stop, len(gallery)))
+                tile = _product(
+                    queries, rows[pairs], _transposed(gallery, some)
+                )
+                own = columns[pairs] - start
+                scores[pairs] = tile[np.arange(len(own)), own]
     return scores
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kmatch.retrieval import ranking
 from kmatch.retrieval.ranking import ranks, ranks_both_ways, tie_order, top_k
@@ -13,6 +14,10 @@ def exact(shape, rng):
 
 def random(shape, rng):
     return rng.normal(size=[*shape, 16])
+
+
+def constant(shape, rng):
+    return np.tile(rng.normal(size=16), [*shape, 1])
 
 
 def same(left, right):
@@ -63,7 +68,6 @@ def test_average_precisions():
         )
 
 
-# Up to 8 images per label both directions come from one product.
 @pytest.mark.parametrize("images_per_label", [1, 3, 20])
 @pytest.mark.parametrize("draw", [exact, random])
 def test_both_ways_is_each_way(draw, images_per_label):
@@ -74,6 +78,30 @@ def test_both_ways_is_each_way(draw, images_per_label):
     i2t, t2i = ranks_both_ways(images, texts, image_labels, text_labels)
     same(i2t, ranks(images, texts, image_labels, text_labels))
     same(t2i, ranks(texts, images, text_labels, image_labels))
+
+
+@pytest.mark.parametrize("sizes", [(90, 500), (500, 90), (241, 240)])
+@pytest.mark.parametrize("draw", [exact, random, constant])
+def test_one_product_serves_both_ways(draw, sizes, monkeypatch):
+    rng = np.random.default_rng(0)
+    images, texts = draw(sizes[:1], rng), draw(sizes[1:], rng)
+    labels = [np.arange(size) % min(sizes) for size in sizes]
+    expected = (
+        ranks(images, texts, *labels),
+        ranks(texts, images, *labels[::-1]),
+    )
+    monkeypatch.delattr(ranking, "one_way")
+    for ours, apart in zip(ranks_both_ways(images, texts, *labels), expected):
+        same(ours, apart)
+
+
+def test_precision_of_products_is_left_as_it_was():
+    arguments = [[1.0, 0.0]], [[1.0, 1.0]], [0], [0]
+    for reduced in True, False, True:
+        tf.config.experimental.enable_tensor_float_32_execution(reduced)
+        ranks_both_ways(*arguments)
+        now = tf.config.experimental.tensor_float_32_execution_enabled()
+        assert now == reduced
 
 
 def test_kernels_that_round_by_shape_do_not_matter(monkeypatch):
