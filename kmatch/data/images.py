@@ -46,10 +46,18 @@ def decode_at_least(data: tf.Tensor, image_size: int) -> tf.Tensor:
     Returns:
         uint8 tensor `[height, width, 3]`.
     """
-    # Control flow costs: one switch decides both on the format and, as an
-    # op's ratio is fixed, on the scale.
-    is_jpeg = tf.io.is_jpeg(data)
-    shape = tf.io.extract_jpeg_shape(tf.where(is_jpeg, data, _any_jpeg()))[:2]
+    # Every op counts, as most files are decoded as they are: what only large
+    # ones need is left to their branch.
+    jpeg = tf.where(tf.io.is_jpeg(data), data, _any_jpeg())
+    shape = tf.io.extract_jpeg_shape(jpeg)[:2]
+    return tf.cond(
+        tf.reduce_min(shape) >= _RATIOS[1] * image_size,
+        lambda: _decode_reduced(data, shape, image_size),
+        lambda: tf.io.decode_image(data, channels=3, expand_animations=False),
+    )
+
+
+def _decode_reduced(data, shape, image_size):
     scale = sum(
         tf.cast(tf.reduce_min(shape) >= ratio * image_size, tf.int32)
         for ratio in _RATIOS[1:]
@@ -57,17 +65,11 @@ def decode_at_least(data: tf.Tensor, image_size: int) -> tf.Tensor:
     # At full scale TensorFlow refuses a header that promises gigabytes; at a
     # reduced one it would pass, and what it promises come out grey.
     pixels = tf.reduce_prod(tf.cast(shape, tf.int64))
-    scale = tf.where(pixels < _MAX_PIXELS, scale, 0)
     return tf.switch_case(
-        tf.where(is_jpeg, scale, len(_RATIOS)),
+        tf.where(pixels < _MAX_PIXELS, scale, 0),
         [
-            *(
-                partial(tf.io.decode_jpeg, data, channels=3, ratio=ratio)
-                for ratio in _RATIOS
-            ),
-            lambda: tf.io.decode_image(
-                data, channels=3, expand_animations=False
-            ),
+            partial(tf.io.decode_jpeg, data, channels=3, ratio=ratio)
+            for ratio in _RATIOS
         ],
     )
 
@@ -81,6 +83,8 @@ def _any_jpeg():
 
 def resize_image(image: tf.Tensor, image_size: int) -> tf.Tensor:
     """Resizes `[height, width, 3]` to a square; the aspect is not kept."""
+    # From floats the same pixels come out faster.
+    image = tf.cast(image, tf.float32)
     image = tf.image.resize(image, [image_size, image_size])
     return tf.ensure_shape(image, [image_size, image_size, 3])
 
