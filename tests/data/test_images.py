@@ -121,3 +121,11 @@ def test_the_scale_is_the_smallest_that_still_fills_the_image():
 def test_what_is_no_image_fails(data):
     with pytest.raises(tf.errors.InvalidArgumentError):
         decode_image(tf.constant(data), 8)
+
+
+def test_a_header_that_promises_gigabytes_is_refused():
+    data = bytearray(photo(64, 64)[0])
+    size = data.index(b"\xff\xc0") + 5  # height and width, two bytes each
+    data[size : size + 4] = (60_000).to_bytes(2, "big") * 2
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        decode_image(tf.constant(bytes(data)), 8)
