@@ -13,7 +13,7 @@ import tensorflow as tf
 DECODE_VERSION = 1
 
 # What libjpeg can divide an image's size by.
-_RATIOS = (1, 2, 4, 8)
+_RATIOS = (2, 4, 8)
 _MAX_PIXELS = 2**29 // 3
 
 
@@ -46,30 +46,25 @@ def decode_at_least(data: tf.Tensor, image_size: int) -> tf.Tensor:
     Returns:
         uint8 tensor `[height, width, 3]`.
     """
-    # Every op counts, as most files are decoded as they are: what only large
-    # ones need is left to their branch.
+    # Control flow costs: one switch, as an op's ratio is fixed, and what is
+    # no JPEG is decoded by the op that takes JPEGs at full scale.
     jpeg = tf.where(tf.io.is_jpeg(data), data, _any_jpeg())
     shape = tf.io.extract_jpeg_shape(jpeg)[:2]
-    return tf.cond(
-        tf.reduce_min(shape) >= _RATIOS[1] * image_size,
-        lambda: _decode_reduced(data, shape, image_size),
-        lambda: tf.io.decode_image(data, channels=3, expand_animations=False),
-    )
-
-
-def _decode_reduced(data, shape, image_size):
-    scale = sum(
-        tf.cast(tf.reduce_min(shape) >= ratio * image_size, tf.int32)
-        for ratio in _RATIOS[1:]
-    )
+    sizes = tf.constant([ratio * image_size for ratio in _RATIOS])
+    scale = tf.math.count_nonzero(tf.reduce_min(shape) >= sizes, dtype=tf.int32)
     # At full scale TensorFlow refuses a header that promises gigabytes; at a
     # reduced one it would pass, and what it promises come out grey.
     pixels = tf.reduce_prod(tf.cast(shape, tf.int64))
     return tf.switch_case(
         tf.where(pixels < _MAX_PIXELS, scale, 0),
         [
-            partial(tf.io.decode_jpeg, data, channels=3, ratio=ratio)
-            for ratio in _RATIOS
+            lambda: tf.io.decode_image(
+                data, channels=3, expand_animations=False
+            ),
+            *(
+                partial(tf.io.decode_jpeg, data, channels=3, ratio=ratio)
+                for ratio in _RATIOS
+            ),
         ],
     )
 
