@@ -3,6 +3,7 @@
 import logging
 import secrets
 from collections.abc import Callable
+from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
@@ -60,9 +61,19 @@ def batches(
             samples_per_label,
         )  # fmt: skip
 
-    def load(place, number, group):
+    def draw():
+        nonlocal planned
+        source.begin()
+        planned = plan(epoch())
+        return planned
+
+    def load(place, group):
         shown = source.read(group.image, group.seed)
-        return place, number, shown, group.image, group.captions
+        return place, shown, group.image, group.captions
+
+    planned = plan(0)
+    num_groups = len(planned.image)
+    again = _load_again(split.images, source.read, batch_size, lambda: planned)
 
     def assemble(shown, image_index, captions):
         captions = tf.boolean_mask(captions, captions >= 0)
@@ -78,14 +89,12 @@ def batches(
             },
         )
 
-    num_groups = len(plan(0).image)
     return (
-        _groups(plan, epoch, source.begin, captions_per_image)
+        _groups(draw, num_groups, captions_per_image)
         .map(load, num_parallel_calls=tf.data.AUTOTUNE)
-        .ignore_errors()
-        .apply(_fail_at_the_end(num_groups))
         .batch(batch_size)
-        .scan(np.int64(0), _report_unreadable(split, plan))
+        .ignore_errors()
+        .apply(_fill_gaps(num_groups, batch_size, again))
         .map(assemble, num_parallel_calls=tf.data.AUTOTUNE)
         .apply(
             tf.data.experimental.assert_cardinality(
@@ -93,6 +102,7 @@ def batches(
             )
         )
         .prefetch(tf.data.AUTOTUNE)
+        .with_options(_whole_batches())
     )
 
 
@@ -110,7 +120,9 @@ def _images(split, image_size, augment):
 
     def read_and_augment(index, seed):
         image = read(index)
-        return image if augment is None else augment(image, seed)
+        if augment is None:
+            return image
+        return tf.ensure_shape(augment(image, seed), image.shape)
 
     return _Source(
         IMAGE.input, read_and_augment, lambda images, indices: images
@@ -184,87 +196,114 @@ def _tokenize(captions, tokenizer):
     return tokens[:, : tokenizer.max_length]
 
 
-def _groups(plan, epoch, begin, captions_per_image):
-    """Yields the groups of the epoch that `epoch()` names, twice over.
-
-    The second time they stand in for groups whose image cannot be read.
-    """
-
-    def draw():
-        begin()
-        number = np.int64(epoch())
-        planned = plan(number)
-        return (number, *(np.concatenate([x, x]) for x in planned))
+def _groups(draw, num_groups, captions_per_image):
+    """Yields the places and groups of an epoch, drawn when iterated."""
 
     def start(_):
-        number, image, captions, seed = tf.numpy_function(
-            draw, [], [tf.int64] * 4, stateful=True
+        image, captions, seed = tf.numpy_function(
+            draw, [], [tf.int64] * 3, stateful=True
         )
-        planned = Epoch(
-            tf.ensure_shape(image, [None]),
-            tf.ensure_shape(captions, [None, captions_per_image]),
-            tf.ensure_shape(seed, [None, 2]),
-        )
-        place = tf.range(tf.size(image, tf.int64))
         return tf.data.Dataset.from_tensor_slices(
-            (place, tf.fill(tf.shape(place), number), planned)
+            (
+                tf.range(num_groups, dtype=tf.int64),
+                Epoch(
+                    tf.ensure_shape(image, [num_groups]),
+                    tf.ensure_shape(captions, [num_groups, captions_per_image]),
+                    tf.ensure_shape(seed, [num_groups, 2]),
+                ),
+            )
         )
 
     return tf.data.Dataset.range(1).flat_map(start)
 
 
-def _report_unreadable(split, plan):
-    """Names the images of groups whose place was taken by later ones."""
-    unreadable = set()
+def _whole_batches():
+    """Has an image that cannot be read fail its whole batch and no other.
 
-    def report(number, expected, places):
-        images = np.concatenate([plan(number).image] * 2)
-        failed = np.setdiff1d(np.arange(expected, places[-1]), places)
-        new = set(images[failed].tolist()) - unreadable
-        unreadable.update(new)
-        if new:
-            names = ", ".join(image_name(split.images, i) for i in new)
-            _log.warning(
-                "Could not read %s. Other images and their captions take the "
-                "place of %d unreadable of %d images.",
-                names, len(unreadable), len(split.images),
-            )  # fmt: skip
-        return np.int64(len(unreadable))
-
-    # A batch at a time: a call per group would cost as much as a resize.
-    def check(expected, batch):
-        places, numbers, *rest = batch
-        following = places[-1] + 1
-        tf.cond(
-            following - expected > tf.size(places, tf.int64),
-            lambda: tf.numpy_function(
-                report, [numbers[0], expected, places], tf.int64
-            ),
-            lambda: tf.constant(0, tf.int64),
-        )
-        return following, tuple(rest)
-
-    return check
+    That is how loading and batching in one work, which is quicker than one
+    after the other: each image is copied to its batch while still at hand.
+    """
+    options = tf.data.Options()
+    options.experimental_optimization.map_and_batch_fusion = True
+    return options
 
 
-def _fail_at_the_end(num_groups):
-    """Takes as many groups as there are; it is an error if too few are left."""
+def _fill_gaps(num_groups, batch_size, load_again):
+    """Puts batches back that failed; `load_again` is given their places."""
 
-    def fail(_):
-        raise ValueError(
-            "More than half of the images cannot be read. Are they JPEG, "
-            "PNG, GIF, BMP or WebP files?"
+    def transform(loaded):
+        place, *spec = loaded.element_spec
+        end = (
+            tf.constant([num_groups], place.dtype),
+            *(tf.zeros([1, *s.shape[1:]], s.dtype) for s in spec),
         )
 
-    def transform(readable):
-        spec = readable.element_spec
-        exhausted = tf.data.Dataset.range(1).map(
-            lambda i: tf.nest.map_structure(
-                lambda s, v: tf.ensure_shape(v, s.shape),
-                spec,
-                tuple(tf.numpy_function(fail, [i], [s.dtype for s in spec])),
+        def find(expected, batch):
+            first = batch[0][0]
+            return first + batch_size, (expected, first, batch[1:])
+
+        def fill(expected, first, batch):
+            return (
+                tf.data.Dataset.range(expected, first, batch_size)
+                .map(lambda place: load_again(place, spec))
+                .concatenate(tf.data.Dataset.from_tensors(batch))
             )
+
+        return (
+            loaded.concatenate(tf.data.Dataset.from_tensors(end))
+            .scan(tf.constant(0, place.dtype), find)
+            .flat_map(fill)
+            .take(-(-num_groups // batch_size))
         )
-        return readable.concatenate(exhausted).take(num_groups)
 
     return transform
+
+
+def _load_again(images, read, batch_size, planned):
+    """Loads a batch image by image; following ones stand in for unreadable."""
+    unreadable = set()
+    read = tf.function(
+        read,
+        input_signature=[
+            tf.TensorSpec([], tf.int64),
+            tf.TensorSpec([2], tf.int64),
+        ],
+    )
+
+    def load(first):
+        image, captions, seed = planned()
+        places, shown = [], []
+        size = min(batch_size, len(image) - first)
+        following = cycle(np.roll(np.arange(len(image)), -first))
+        while len(places) < size:
+            place = next(following)
+            try:
+                with tf.device("CPU"):
+                    shown.append(read(image[place], seed[place]).numpy())
+                places.append(place)
+            except tf.errors.OpError:
+                report(int(image[place]))
+        return np.stack(shown), image[places], captions[places]
+
+    def report(index):
+        if index in unreadable:
+            return
+        unreadable.add(index)
+        if 2 * len(unreadable) > len(images):
+            raise ValueError(
+                "More than half of the images cannot be read. Are they JPEG, "
+                "PNG, GIF, BMP or WebP files?"
+            )
+        _log.warning(
+            "Could not read %s. Other images and their captions take the "
+            "place of %d unreadable of %d images.",
+            image_name(images, index), len(unreadable), len(images),
+        )  # fmt: skip
+
+    def batch(first, spec):
+        loaded = tf.numpy_function(load, [first], [s.dtype for s in spec])
+        return tuple(
+            tf.ensure_shape(values, s.shape) for values, s in zip(loaded, spec)
+        )
+
+    return batch

@@ -37,6 +37,8 @@ class SavedMatcher:
         metadata = json.loads((self.directory / METADATA).read_text())
         check_format_version(metadata["format_version"])
         self.embedding_dim = metadata["embedding_dim"]
+        import tensorflow_text  # noqa: F401, the ops of the tokenizer
+
         self._signatures = tf.saved_model.load(self.directory).signatures
 
     def encode_readable_images(

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 
 import keras
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 PADDING = 0
 UNKNOWN = 1
@@ -34,6 +33,9 @@ def split_words(texts: tf.Tensor) -> tf.RaggedTensor:
     >>> [w.decode() for w in split_words(["A man's red T-shirt!"])[0].numpy()]
     ['a', 'mans', 'red', 't', 'shirt']
     """
+    # Only where it is needed: it takes longer to import than all of kmatch.
+    import tensorflow_text as tf_text
+
     texts = tf.strings.unicode_transcode(
         texts, "UTF-8", "UTF-8", errors="replace", replacement_char=ord(" ")
     )

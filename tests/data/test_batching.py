@@ -262,6 +262,19 @@ def test_unreadable_images_are_replaced_named_once_and_counted(
     assert "2 unreadable of 20" in caplog.text
 
 
+@pytest.mark.parametrize("batch_size", [1, 7, 40, 64])
+def test_only_unreadable_images_are_missing_from_an_epoch(
+    files, words, batch_size
+):
+    dataset = batches(files, words, 8, batch_size, shuffle=True, seed=0)
+    sizes = [len(x["image"]) for x, _ in dataset]
+    assert len(sizes) == len(dataset) and sum(sizes) == 40
+    seen = Counter(order(dataset))
+    assert set(seen) == set(range(20)) - {5, 19}
+    assert min(seen.values()) == 2
+    assert order(dataset) == order(dataset)
+
+
 def test_too_many_unreadable_images_are_an_error(files, words):
     for path in files.images:
         with open(path, "wb") as file:

@@ -5,7 +5,12 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from kmatch.data.images import decode_image, image_bytes, image_reader
+from kmatch.data.images import (
+    decode_at_least,
+    decode_image,
+    image_bytes,
+    image_reader,
+)
 
 RGB = np.random.default_rng(0).integers(0, 256, [9, 14, 3]).astype("uint8")
 
@@ -89,18 +94,17 @@ def test_large_jpegs_are_decoded_at_reduced_scale(size, options):
     assert np.abs(image - expected).mean() < 3
 
 
-def test_the_scale_is_the_smallest_that_still_fills_the_image(monkeypatch):
-    used = []
-    decode = tf.io.decode_jpeg
+def test_small_jpegs_give_the_pixels_of_a_plain_decode_and_resize():
+    data, _ = photo(50, 60)
+    plain = tf.image.resize(tf.io.decode_jpeg(data, channels=3), [32, 32])
+    np.testing.assert_array_equal(decode_image(tf.constant(data), 32), plain)
 
-    def spy(data, channels, ratio):
-        image = decode(data, channels=channels, ratio=ratio)
-        used.append(image.shape[:2])
-        return image
 
-    monkeypatch.setattr(tf.io, "decode_jpeg", spy)
-    for size in [(31, 500), (63, 64), (64, 64), (130, 128), (300, 260)]:
-        decode_image(tf.constant(photo(*size)[0]), 32)
+def test_the_scale_is_the_smallest_that_still_fills_the_image():
+    used = [
+        decode_at_least(tf.constant(photo(*size)[0]), 32).shape[:2]
+        for size in [(31, 500), (63, 64), (64, 64), (130, 128), (300, 260)]
+    ]
     assert used == [(31, 500), (63, 64), (32, 32), (33, 32), (38, 33)]
 
 
@@ -117,3 +121,11 @@ def test_the_scale_is_the_smallest_that_still_fills_the_image(monkeypatch):
 def test_what_is_no_image_fails(data):
     with pytest.raises(tf.errors.InvalidArgumentError):
         decode_image(tf.constant(data), 8)
+
+
+def test_a_header_that_promises_gigabytes_is_refused():
+    data = bytearray(photo(64, 64)[0])
+    size = data.index(b"\xff\xc0") + 5  # height and width, two bytes each
+    data[size : size + 4] = (60_000).to_bytes(2, "big") * 2
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        decode_image(tf.constant(bytes(data)), 8)
