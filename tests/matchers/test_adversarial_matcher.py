@@ -316,6 +316,24 @@ def test_in_the_separate_paradigm_encoders_raise_the_classifiers_loss(
         )
 
 
+@pytest.mark.slow
+def test_a_step_is_the_same_under_xla(build, pairs):
+    # By plain gradient descent: Adam makes whole steps of gradients that are
+    # 0 but for rounding, such as those of a bias before a batch norm.
+    sgd = keras.optimizers.SGD
+    models = [build(), build()]
+    for model, jit_compile in zip(models, (False, True)):
+        model.compile(
+            sgd(0.01), sgd(0.01), discriminator_every=2,
+            image_tower_optimizer=sgd(0.01), jit_compile=jit_compile,
+        )  # fmt: skip
+        for data in batches(model, pairs):
+            model.train_on_batch(*data)
+        assert int(model.discriminator_optimizer.iterations) == 2
+    for ours, theirs in zip(models[0].weights, models[1].weights):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
 def test_mixed_precision(build, pairs):
     keras.config.set_dtype_policy("mixed_float16")
     try:
