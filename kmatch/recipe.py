@@ -135,7 +135,7 @@ SHAPES = Settings(
         mobilenet, image_size=64, alpha=0.25, batch_norm_momentum=0.9
     ),
     image_weights=None,
-    stages=[Stage(epochs=6, learning_rate=cosine(4e-3))],
+    stages=[Stage(epochs=7, learning_rate=cosine(4e-3))],
     batch_size=32,
     captions_per_image=5,
     augment=None,  # captions say left and right

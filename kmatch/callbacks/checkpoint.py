@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 from pathlib import Path
 
 import keras
@@ -75,18 +76,20 @@ class Checkpoint(keras.callbacks.Callback):
         # Epochs after the one gone on from were lost with their process.
         history = self.history()[: self.model.epochs_trained - 1]
         best = max((past[self.monitor] for past in history), default=-math.inf)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        saved = self.directory / f".{LAST}"
+        self.model.save(saved)
         # The best first and the last one last: a kill in between repeats
         # this epoch and leaves nothing out.
         if logs[self.monitor] > best:
-            self._replace(BEST, self.model.save)
+            self._replace(BEST, lambda path: shutil.copyfile(saved, path))
         self._replace(
             HISTORY,
             lambda path: path.write_text(json.dumps([*history, logs])),
         )
-        self._replace(LAST, self.model.save)
+        os.replace(saved, self.directory / LAST)
 
     def _replace(self, name, write):
-        self.directory.mkdir(parents=True, exist_ok=True)
         temporary = self.directory / f".{name}"
         write(temporary)
         os.replace(temporary, self.directory / name)
