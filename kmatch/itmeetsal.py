@@ -18,7 +18,6 @@ import numpy as np
 from kmatch import data, recipe
 from kmatch.callbacks import Checkpoint, RecallAtK
 from kmatch.matchers import AdversarialMatcher
-from kmatch.memory import keep_freed_memory
 from kmatch.retrieval import evaluate
 from kmatch.towers import Tower, mobilenet, resnet152, vgg19
 
@@ -185,7 +184,6 @@ def ablate(
         backbone: Image tower for real data.
     """
     args = _ablation_arguments(name, description, backbone)
-    keep_freed_memory()
     paper = paper.get(args.data, paper)
     chosen, splits = _ablation_data(args)
     output = Path(args.output)

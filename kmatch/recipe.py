@@ -13,7 +13,6 @@ from kmatch.callbacks import Checkpoint, RecallAtK
 from kmatch.losses import CMPC, CMPM
 from kmatch.losses.base import MatchingLoss
 from kmatch.matchers import Matcher
-from kmatch.memory import keep_freed_memory
 from kmatch.retrieval import evaluate
 from kmatch.serving import export
 from kmatch.text import Tokenizer
@@ -186,7 +185,6 @@ def follow(
         protocols: Further tables for the real data set: by protocol of
             `kmatch.evaluate`, the rows to print beside the result.
     """
-    keep_freed_memory()
     seed(args.seed)
     settings, splits = load_data(settings, args.data_dir)
     best = train(

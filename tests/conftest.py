@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 import kmatch
-from kmatch.memory import keep_freed_memory
-
-keep_freed_memory()
 
 IMAGE_SIZE = 32
 NUM_SCENES = 96

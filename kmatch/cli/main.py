@@ -4,7 +4,6 @@ import argparse
 import sys
 
 from kmatch.cli import evaluate, export, prepare
-from kmatch.memory import keep_freed_memory
 
 SUBCOMMANDS = {
     "evaluate": evaluate,
@@ -27,7 +26,6 @@ def main(arguments: list[str] | None = None) -> int:
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
     parsed = parser.parse_args(arguments)
-    keep_freed_memory()
     try:
         parsed.run(parsed)
     except (OSError, ValueError) as error:
