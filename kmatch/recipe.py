@@ -8,6 +8,10 @@ from functools import partial
 
 import keras
 
+# Recipes import Keras first, before kmatch can set TensorFlow's log level;
+# with its text library TensorFlow reads it again.
+import tensorflow_text  # noqa: F401
+
 from kmatch import data
 from kmatch.callbacks import Checkpoint, RecallAtK
 from kmatch.losses import CMPC, CMPM
