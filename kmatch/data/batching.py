@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from kmatch.data.augmentation import augmentation, is_mirrored
 from kmatch.data.captioned import CaptionedImages
-from kmatch.data.images import image_name, image_reader
+from kmatch.data.images import AHEAD, image_name, image_reader, untuned
 from kmatch.data.modalities import IMAGE, TEXT
 from kmatch.data.sampling import Epoch, plan_epoch
 from kmatch.text.tokenizer import PADDING, Tokenizer
@@ -101,7 +101,7 @@ def batches(
                 -(-num_groups // batch_size)
             )
         )
-        .prefetch(tf.data.AUTOTUNE)
+        .prefetch(AHEAD)
         .with_options(_whole_batches())
     )
 
@@ -223,7 +223,7 @@ def _whole_batches():
     That is how loading and batching in one work, which is quicker than one
     after the other: each image is copied to its batch while still at hand.
     """
-    options = tf.data.Options()
+    options = untuned()
     options.experimental_optimization.map_and_batch_fusion = True
     return options
 
@@ -240,7 +240,14 @@ def _fill_gaps(num_groups, batch_size, load_again):
 
         def find(expected, batch):
             first = batch[0][0]
-            return first + batch_size, (expected, first, batch[1:])
+            whole = (first % batch_size == 0) | (first == num_groups)
+            check = tf.debugging.Assert(
+                whole,
+                ["Some images of a batch are lost: leave the option "
+                 "map_and_batch_fusion as model.batches sets it."],
+            )  # fmt: skip
+            with tf.control_dependencies([check]):
+                return first + batch_size, (expected, first, batch[1:])
 
         def fill(expected, first, batch):
             return (

@@ -12,6 +12,9 @@ import tensorflow as tf
 # kept on disk are computed again.
 DECODE_VERSION = 1
 
+# Batches read ahead of the model.
+AHEAD = 2
+
 # What libjpeg can divide an image's size by.
 _RATIOS = (2, 4, 8)
 _MAX_PIXELS = 2**29 // 3
@@ -288,8 +291,20 @@ def readable_images(
         .map(lambda i: (i, read(i)), num_parallel_calls=tf.data.AUTOTUNE)
         .ignore_errors()
         .batch(batch_size)
-        .prefetch(tf.data.AUTOTUNE)
+        .prefetch(AHEAD)
+        .with_options(untuned())
     )
+
+
+def untuned() -> tf.data.Options:
+    """Has a pipeline use all cores from the start, and tune nothing.
+
+    TensorFlow's tuner takes a core from the model again and again, and holds
+    up the end of every epoch, for up to twenty seconds of each minute.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return options
 
 
 def image_identities(images: Sequence) -> list[bytes]:

@@ -275,6 +275,16 @@ def test_only_unreadable_images_are_missing_from_an_epoch(
     assert order(dataset) == order(dataset)
 
 
+def test_no_image_is_lost_where_loading_and_batching_are_kept_apart(
+    files, words
+):
+    options = tf.data.Options()
+    options.experimental_optimization.map_and_batch_fusion = False
+    shown = batches(files, words, 4, batch_size=7).with_options(options)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="are lost"):
+        list(shown)
+
+
 def test_too_many_unreadable_images_are_an_error(files, words):
     for path in files.images:
         with open(path, "wb") as file:
