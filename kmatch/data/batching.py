@@ -3,6 +3,7 @@
 import logging
 import secrets
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import cycle
 from typing import NamedTuple
 
@@ -17,6 +18,9 @@ from kmatch.data.sampling import Epoch, plan_epoch
 from kmatch.text.tokenizer import PADDING, Tokenizer
 
 _log = logging.getLogger("kmatch")
+
+# In place of an epoch's number, where no batch tells it.
+_LATEST = -1
 
 
 def batches(
@@ -54,26 +58,30 @@ def batches(
         image_labels = tf.constant(split.labels)
         text_labels = tf.constant(split.text_labels)
 
+    @lru_cache(maxsize=2)
     def plan(number):
         return plan_epoch(
             split.caption_image, tokens.row_lengths().numpy(), batch_size,
-            captions_per_image, shuffle, seed, int(number), split.labels,
+            captions_per_image, shuffle, seed, number, split.labels,
             samples_per_label,
         )  # fmt: skip
 
     def draw():
-        nonlocal planned
+        nonlocal latest
         source.begin()
-        planned = plan(epoch())
-        return planned
+        latest = int(epoch())
+        return np.int64(latest), *plan(latest)
+
+    def planned(number):
+        return plan(latest if number == _LATEST else int(number))
 
     def load(place, group):
         shown = source.read(group.image, group.seed)
         return place, shown, group.image, group.captions
 
-    planned = plan(0)
-    num_groups = len(planned.image)
-    again = _load_again(split.images, source.read, batch_size, lambda: planned)
+    latest = 0
+    num_groups = len(plan(latest).image)
+    again = _load_again(split.images, source, batch_size, planned)
 
     def assemble(shown, image_index, captions):
         captions = tf.boolean_mask(captions, captions >= 0)
@@ -111,6 +119,7 @@ class _Source(NamedTuple):
 
     name: str
     read: Callable  # of one image's index and seed
+    check: Callable  # of an index: fails where the image cannot be read
     collect: Callable  # of a batch of what was read, and of indices
     begin: Callable = lambda: None  # called when an epoch begins
 
@@ -125,7 +134,7 @@ def _images(split, image_size, augment):
         return tf.ensure_shape(augment(image, seed), image.shape)
 
     return _Source(
-        IMAGE.input, read_and_augment, lambda images, indices: images
+        IMAGE.input, read_and_augment, read, lambda images, indices: images
     )
 
 
@@ -140,10 +149,12 @@ def _features(features, augment):
     with tf.device("CPU"):
         readable = tf.constant(features.readable)
 
+    def check(index):
+        return tf.debugging.Assert(readable[index], ["unreadable"])
+
     def read(index, seed):
         # Fails as an image that cannot be read does.
-        check = tf.debugging.Assert(readable[index], ["unreadable"])
-        with tf.control_dependencies([check]):
+        with tf.control_dependencies([check(index)]):
             if augment is None:
                 return tf.constant(False)
             return is_mirrored(seed)
@@ -155,7 +166,7 @@ def _features(features, augment):
         )
         return tf.ensure_shape(rows, [None, features.dim])
 
-    return _Source(IMAGE.features, read, collect, features.check)
+    return _Source(IMAGE.features, read, check, collect, features.check)
 
 
 def _check_counts(**counts):
@@ -197,15 +208,19 @@ def _tokenize(captions, tokenizer):
 
 
 def _groups(draw, num_groups, captions_per_image):
-    """Yields the places and groups of an epoch, drawn when iterated."""
+    """Yields the groups of an epoch, drawn when iterated, with their places.
+
+    A place is the epoch's number and the group's place in it.
+    """
 
     def start(_):
-        image, captions, seed = tf.numpy_function(
-            draw, [], [tf.int64] * 3, stateful=True
+        number, image, captions, seed = tf.numpy_function(
+            draw, [], [tf.int64] * 4, stateful=True
         )
+        places = tf.range(num_groups, dtype=tf.int64)
         return tf.data.Dataset.from_tensor_slices(
             (
-                tf.range(num_groups, dtype=tf.int64),
+                tf.stack([tf.fill([num_groups], number), places], axis=1),
                 Epoch(
                     tf.ensure_shape(image, [num_groups]),
                     tf.ensure_shape(captions, [num_groups, captions_per_image]),
@@ -232,14 +247,16 @@ def _fill_gaps(num_groups, batch_size, load_again):
     """Puts batches back that failed; `load_again` is given their places."""
 
     def transform(loaded):
-        place, *spec = loaded.element_spec
+        places, *spec = loaded.element_spec
         end = (
-            tf.constant([num_groups], place.dtype),
+            tf.constant([[_LATEST, num_groups]], places.dtype),
             *(tf.zeros([1, *s.shape[1:]], s.dtype) for s in spec),
         )
 
-        def find(expected, batch):
-            first = batch[0][0]
+        def find(state, batch):
+            earlier, expected = tf.unstack(state)
+            number, first = tf.unstack(batch[0][0])
+            number = tf.where(number == _LATEST, earlier, number)
             whole = (first % batch_size == 0) | (first == num_groups)
             check = tf.debugging.Assert(
                 whole,
@@ -247,18 +264,19 @@ def _fill_gaps(num_groups, batch_size, load_again):
                  "map_and_batch_fusion as model.batches sets it."],
             )  # fmt: skip
             with tf.control_dependencies([check]):
-                return first + batch_size, (expected, first, batch[1:])
+                state = tf.stack([number, first + batch_size])
+            return state, (number, expected, first, batch[1:])
 
-        def fill(expected, first, batch):
+        def fill(number, expected, first, batch):
             return (
                 tf.data.Dataset.range(expected, first, batch_size)
-                .map(lambda place: load_again(place, spec))
+                .map(lambda place: load_again(number, place, spec))
                 .concatenate(tf.data.Dataset.from_tensors(batch))
             )
 
         return (
             loaded.concatenate(tf.data.Dataset.from_tensors(end))
-            .scan(tf.constant(0, place.dtype), find)
+            .scan(tf.constant([_LATEST, 0], places.dtype), find)
             .flat_map(fill)
             .take(-(-num_groups // batch_size))
         )
@@ -266,19 +284,15 @@ def _fill_gaps(num_groups, batch_size, load_again):
     return transform
 
 
-def _load_again(images, read, batch_size, planned):
+def _load_again(images, source, batch_size, planned):
     """Loads a batch image by image; following ones stand in for unreadable."""
     unreadable = set()
-    read = tf.function(
-        read,
-        input_signature=[
-            tf.TensorSpec([], tf.int64),
-            tf.TensorSpec([2], tf.int64),
-        ],
-    )
+    index, seed = tf.TensorSpec([], tf.int64), tf.TensorSpec([2], tf.int64)
+    read = tf.function(source.read, input_signature=[index, seed])
+    check = tf.function(source.check, input_signature=[index])
 
-    def load(first):
-        image, captions, seed = planned()
+    def load(number, first):
+        image, captions, seed = planned(number)
         places, shown = [], []
         size = min(batch_size, len(image) - first)
         following = cycle(np.roll(np.arange(len(image)), -first))
@@ -289,26 +303,38 @@ def _load_again(images, read, batch_size, planned):
                     shown.append(read(image[place], seed[place]).numpy())
                 places.append(place)
             except tf.errors.OpError:
+                if is_readable(image[place]):
+                    raise  # it is the augmentation that failed
                 report(int(image[place]))
         return np.stack(shown), image[places], captions[places]
 
+    def is_readable(index):
+        try:
+            with tf.device("CPU"):
+                check(index)
+        except tf.errors.OpError:
+            return False
+        return True
+
     def report(index):
-        if index in unreadable:
-            return
+        known = index in unreadable
         unreadable.add(index)
         if 2 * len(unreadable) > len(images):
             raise ValueError(
                 "More than half of the images cannot be read. Are they JPEG, "
                 "PNG, GIF, BMP or WebP files?"
             )
-        _log.warning(
-            "Could not read %s. Other images and their captions take the "
-            "place of %d unreadable of %d images.",
-            image_name(images, index), len(unreadable), len(images),
-        )  # fmt: skip
+        if not known:
+            _log.warning(
+                "Could not read %s. Other images and their captions take the "
+                "place of %d unreadable of %d images.",
+                image_name(images, index), len(unreadable), len(images),
+            )  # fmt: skip
 
-    def batch(first, spec):
-        loaded = tf.numpy_function(load, [first], [s.dtype for s in spec])
+    def batch(number, first, spec):
+        loaded = tf.numpy_function(
+            load, [number, first], [s.dtype for s in spec]
+        )
         return tuple(
             tf.ensure_shape(values, s.shape) for values, s in zip(loaded, spec)
         )

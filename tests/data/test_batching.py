@@ -290,7 +290,31 @@ def test_too_many_unreadable_images_are_an_error(files, words):
         with open(path, "wb") as file:
             file.write(b"not an image")
     dataset = batches(files, words, 8, 6)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="More than half"):
+    for _ in range(4):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match="More than half"
+        ):
+            list(dataset)
+
+
+def test_unreadable_images_are_replaced_from_their_own_epoch(files, words):
+    numbers = iter([0, 1])
+    dataset = batches(
+        files, words, 8, 6, shuffle=True, seed=0, epoch=lambda: next(numbers)
+    )
+    first, second = iter(dataset), iter(dataset)
+    next(first), next(second)  # the other epoch is drawn before this one ends
+    alone = batches(files, words, 8, 6, shuffle=True, seed=0)
+    assert order(first) == order(alone)[6:]
+
+
+def test_a_failing_augmentation_is_not_taken_for_a_broken_image(files, words):
+    def augment(image, seed):
+        with tf.control_dependencies([tf.debugging.Assert(False, ["own bug"])]):
+            return tf.identity(image)
+
+    dataset = batches(files, words, 8, 6, augment=augment)
+    with pytest.raises(tf.errors.OpError, match="own bug"):
         list(dataset)
 
 
