@@ -15,7 +15,7 @@ from kmatch.data.captioned import CaptionedImages
 from kmatch.data.images import AHEAD, image_name, image_reader, untuned
 from kmatch.data.modalities import IMAGE, TEXT
 from kmatch.data.sampling import Epoch, plan_epoch
-from kmatch.text.tokenizer import PADDING, Tokenizer
+from kmatch.text.tokenizer import PADDING, Tokenizer, as_utf8
 
 _log = logging.getLogger("kmatch")
 
@@ -150,10 +150,12 @@ def _features(features, augment):
         readable = tf.constant(features.readable)
 
     def check(index):
-        return tf.debugging.Assert(readable[index], ["unreadable"])
+        # Fails as an image that cannot be read does.
+        found = tf.debugging.Assert(readable[index], ["unreadable"])
+        with tf.control_dependencies([found]):
+            return tf.identity(index)
 
     def read(index, seed):
-        # Fails as an image that cannot be read does.
         with tf.control_dependencies([check(index)]):
             if augment is None:
                 return tf.constant(False)
@@ -191,7 +193,7 @@ def _check_samples_per_label(samples, batch_size, shuffle):
 def _tokenize(captions, tokenizer):
     """Returns all captions' ids as one ragged tensor, cut to length."""
     parts = list(
-        tf.data.Dataset.from_tensor_slices(captions)
+        tf.data.Dataset.from_tensor_slices(as_utf8(captions))
         .batch(1024)
         .map(tokenizer.ragged, num_parallel_calls=tf.data.AUTOTUNE)
     )

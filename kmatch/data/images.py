@@ -140,6 +140,8 @@ def check_images(images: Sequence) -> Sequence:
             "Images come in a list. Received one "
             f"{type(images).__name__}: put it into a list."
         )
+    if tf.is_tensor(images):
+        images = images.numpy()
     if isinstance(images, np.ndarray) and images.dtype.kind in "uif":
         if images.ndim != 4 or images.shape[3] not in (1, 3):
             raise ValueError(
@@ -160,6 +162,7 @@ def check_images(images: Sequence) -> Sequence:
         images = [os.fspath(image) for image in images]
         _check_files_exist(images)
     elif kinds == {"arrays"}:
+        images = [np.asarray(image) for image in images]
         _check_value_range(images)
     return images
 
@@ -183,9 +186,8 @@ def _kind(images, index):
 
 
 def _check_value_range(arrays):
-    if any(array.dtype.kind != "f" for array in arrays):
-        return
-    largest = max(float(np.max(array, initial=0)) for array in arrays)
+    floats = [array for array in arrays if array.dtype.kind == "f"]
+    largest = max((float(np.max(x, initial=0)) for x in floats), default=0)
     if 0 < largest <= 1:
         raise ValueError(
             f"The largest value in the images is {largest:g}, and images hold "

@@ -165,8 +165,8 @@ def paired_logits(
     weights = tf.cast(weights, tf.float32)
     if normalize_weights:
         weights = normalize(weights, axis=0)
-    labels = tf.cast(image_labels, tf.int32)
-    known = (labels >= 0) & (labels < tf.shape(weights)[1])
+    labels = tf.cast(image_labels, tf.int64)
+    known = (labels >= 0) & (labels < tf.shape(weights, tf.int64)[1])
     pair = positive & known[:, tf.newaxis]
     image, text = tf.unstack(tf.where(pair), axis=1)
     return (

@@ -9,6 +9,7 @@ import tensorflow as tf
 from kmatch.data.images import check_images, image_name, readable_images
 from kmatch.losses.base import normalize
 from kmatch.matchers.progress import show_if_long
+from kmatch.text.tokenizer import as_utf8
 
 
 class Encoding:
@@ -117,7 +118,8 @@ class Encoding:
                 "encode_texts takes a list of strings. Received the one "
                 f"string {texts!r}: put it into a list."
             )
-        # Texts of like length together, so that little is padded.
+        texts = as_utf8(texts)
+        # Those of like length together, so that little is padded.
         order = np.argsort([len(text) for text in texts], kind="stable")
         starts = range(0, len(texts), batch_size)
         embeddings = np.empty([len(texts), self.embedding_dim], np.float32)

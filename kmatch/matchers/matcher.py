@@ -296,9 +296,9 @@ class Matcher(Encoding, keras.Model):
                 layer.build(*shapes)
         self.matching_losses.clear()
         self.matching_losses.extend(losses)
-        self.loss_weights = [
-            float(w) for w in loss_weights or [1] * len(losses)
-        ]
+        if loss_weights is None:
+            loss_weights = [1] * len(losses)
+        self.loss_weights = [float(weight) for weight in loss_weights]
         self._loss_means.clear()
         self._log_means(names_of(losses))
         for layer in losses:

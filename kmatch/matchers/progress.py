@@ -17,19 +17,27 @@ class Progress(keras.callbacks.ProgbarLogger):
     callbacks see stay whole.
     """
 
+    def set_params(self, params):
+        super().set_params(params)
+        self._unmeasured = set()
+
     def _update_progbar(self, batch, logs=None):
+        self._unmeasured = self.model.unmeasured()
         super()._update_progbar(batch, self._shown(logs))
 
     def _finalize_progbar(self, logs):
         super()._finalize_progbar(self._shown(logs))
 
     def _shown(self, logs):
-        silent = self.model.unmeasured() | self.model.only_logged
+        # The model's own means are those of the validation, where there was
+        # one since the last batch.
+        validation = self.model.unmeasured() | self.model.only_logged
+        silent = self._unmeasured | self.model.only_logged
+        silent |= {f"val_{name}" for name in validation}
         return {
             name: value
             for name, value in (logs or {}).items()
-            if name.removeprefix("val_") not in silent
-            and not name.endswith(_LONG)
+            if name not in silent and not name.endswith(_LONG)
         }
 
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 from kmatch.data.images import check_images, image_bytes
 from kmatch.matchers.formats import check_format_version
 from kmatch.matchers.progress import show_if_long
+from kmatch.text.tokenizer import as_utf8
 
 METADATA = "kmatch.json"
 
@@ -59,7 +60,7 @@ class SavedMatcher:
         rows = []
         for start in show_if_long(starts, len(starts), progress):
             batch = images[start : start + batch_size]
-            rows.extend(self._encode_batch([image_bytes(x) for x in batch]))
+            rows.extend(self._encode_batch([_file(x) for x in batch]))
         readable = [i for i, row in enumerate(rows) if row is not None]
         embeddings = np.array([rows[i] for i in readable], np.float32)
         return (
@@ -92,12 +93,20 @@ class SavedMatcher:
     ) -> np.ndarray:
         """Encodes texts: float32 `[n, embedding_dim]`, l2-normalised."""
         encode = self._signatures["encode_text"]
+        texts = as_utf8(texts)
         starts = range(0, len(texts), batch_size)
         embeddings = [np.zeros([0, self.embedding_dim], np.float32)]
         for start in show_if_long(starts, len(starts), progress):
             batch = tf.constant(texts[start : start + batch_size])
             embeddings.append(encode(text=batch)["embedding"].numpy())
         return np.concatenate(embeddings)
+
+
+def _file(image):
+    try:
+        return image_bytes(image)
+    except tf.errors.OpError:
+        return b""  # which no decoder takes
 
 
 def _version_folder(directory):

@@ -49,6 +49,11 @@ def export(model: Matcher, directory: str | os.PathLike) -> Path:
     >>> kmatch.export(model, tempfile.mkdtemp()).name
     '1'
     """
+    if not isinstance(model, Matcher):
+        raise ValueError(
+            "Only a kmatch.Matcher can be exported. Received: "
+            f"{type(model).__name__}."
+        )
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     # In the same folder, since only within a file system a move is one step.

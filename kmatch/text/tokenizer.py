@@ -17,6 +17,26 @@ _JOINING = r"['’ʼ`]"
 _DIVIDING = r"[\p{P}\p{Z}\p{Cc}$+<=>^|~]"
 
 
+def as_utf8(texts: Iterable[str | bytes]) -> list[bytes]:
+    """Encodes strings; half of a surrogate pair becomes a question mark.
+
+    Raises:
+        ValueError: Naming the first that is no string.
+
+    >>> from kmatch.text.tokenizer import as_utf8
+    >>> as_utf8(["dög", "half an emoji: \\ud83d"])
+    [b'd\\xc3\\xb6g', b'half an emoji: ?']
+    """
+    encoded = []
+    for place, text in enumerate(texts):
+        if isinstance(text, str):
+            text = text.encode(errors="replace")
+        if not isinstance(text, bytes):
+            raise ValueError(f"Text {place} is not a string. Received: {text}.")
+        encoded.append(text)
+    return encoded
+
+
 def split_words(texts: tf.Tensor) -> tf.RaggedTensor:
     """Splits strings into normalised words.
 
@@ -112,7 +132,7 @@ class Tokenizer:
         # The words of a block at a time, so that all the strings of a large
         # data set are never held twice.
         for start in range(0, len(captions), 10_000):
-            words = split_words(captions[start : start + 10_000])
+            words = split_words(as_utf8(captions[start : start + 10_000]))
             counts.update(words.flat_values.numpy().tolist())
         # Words of equal count in alphabetical order: the same captions give
         # the same ids in whatever order they come.
@@ -149,7 +169,9 @@ class Tokenizer:
 
     def ragged(self, texts) -> tf.RaggedTensor:
         """Returns the ids of each text without padding or cut."""
-        words = split_words(tf.convert_to_tensor(texts, tf.string))
+        if not tf.is_tensor(texts):
+            texts = tf.constant(as_utf8(texts), tf.string)
+        words = split_words(texts)
         ids = words.with_flat_values(self.table.lookup(words.flat_values))
         # A text without a token becomes one unknown token: no row is ever
         # fully masked, which cuDNN refuses.
@@ -174,7 +196,10 @@ class Tokenizer:
                 "A tokenizer takes a list of strings. Received the one "
                 f"string {texts!r}: put it into a list."
             )
-        return self.ragged(texts)[:, : self.max_length].to_tensor(PADDING)
+        ids = self.ragged(texts)[:, : self.max_length].to_tensor(PADDING)
+        # Recurrent layers take no texts, but not texts of no length.
+        missing = tf.maximum(1 - tf.shape(ids)[1], 0)
+        return tf.pad(ids, [[0, 0], [0, missing]], constant_values=PADDING)
 
     def get_config(self):
         return {"vocabulary": self._words, "max_length": self.max_length}

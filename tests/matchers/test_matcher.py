@@ -57,7 +57,9 @@ def test_encode_images_takes_paths_bytes_and_arrays(trained, scenes, tmp_path):
     for path, file in zip(paths, files):
         path.write_bytes(file)
     expected = trained.encode_images(arrays)
-    for images in (list(arrays), files, paths, [str(p) for p in paths]):
+    tensors = tf.constant(arrays), list(tf.constant(arrays))
+    strings = [str(path) for path in paths]
+    for images in (list(arrays), *tensors, files, paths, strings):
         np.testing.assert_allclose(
             trained.encode_images(images), expected, atol=1e-6
         )
@@ -90,9 +92,16 @@ def test_encoding_nothing_and_one_string(trained, kind):
         encode("one")
 
 
+def test_encode_texts_takes_half_an_emoji_and_names_what_is_no_text(trained):
+    half, stripped = trained.encode_texts(["a \ud83d circle", "a circle"])
+    np.testing.assert_allclose(half, stripped, atol=1e-6)
+    with pytest.raises(ValueError, match="Text 1 is not a string. .* None"):
+        trained.encode_texts(["a", None])
+
+
 def test_each_loss_is_logged_beside_the_weighted_total(build, scenes, losses):
     model = build()
-    model.compile(loss=losses(), loss_weights=[1.0, 0.5])
+    model.compile(loss=losses(), loss_weights=np.array([1.0, 0.5]))
     logs = model.evaluate(
         model.batches(scenes, 32), return_dict=True, verbose=0
     )
@@ -134,7 +143,8 @@ def test_classes_that_no_label_has_are_not_logged(
     assert "cmpc" in history and "val_cmpm" in history
     assert "val_cmpc" not in history
     assert history["val_loss"] == history["val_cmpm"]
-    capsys.readouterr()
+    shown = capsys.readouterr().out
+    assert " cmpc: " in shown and "val_cmpc: " not in shown
     model.evaluate(model.batches(unseen, 32))
     assert "cmpc" not in capsys.readouterr().out
 

@@ -3,6 +3,7 @@ import json
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -175,6 +176,22 @@ def test_an_exported_model_leaves_out_what_it_cannot_read(exported, files):
     assert readable.tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9]
     expected, _ = matcher.encode_readable_images(files[:9])
     np.testing.assert_allclose(embeddings, expected, atol=1e-6)
+
+
+def test_an_exported_model_leaves_out_what_is_no_file(exported, tmp_path):
+    _, readable = SavedMatcher(exported).encode_readable_images([tmp_path])
+    assert len(readable) == 0
+
+
+def test_an_exported_model_takes_no_texts_at_all(exported):
+    signatures = tf.saved_model.load(exported / "1").signatures
+    empty = signatures["encode_text"](text=tf.constant([], tf.string))
+    assert empty["embedding"].shape == (0, 32)
+
+
+def test_only_a_matcher_is_exported(tmp_path):
+    with pytest.raises(ValueError, match="Received: Sequential"):
+        kmatch.export(keras.Sequential(), tmp_path)
 
 
 def test_a_folder_without_a_model_is_named(tmp_path):
