@@ -34,6 +34,7 @@ _log = logging.getLogger("kmatch")
 METADATA = "kmatch-records.json"
 FORMAT_VERSION = 1
 IMAGES_PER_SHARD = 1024
+INDEX_KEYS = {"size", "header_crc", "unreadable", "images"}
 # What comes before a record's bytes in its file, and after.
 _HEADER, _FOOTER = 12, 4
 
@@ -82,7 +83,8 @@ def prepare(
     """Writes a data set's records, shard by shard.
 
     A shard appears whole or not at all. Called again, it keeps the shards
-    that are there and writes the others: the bytes are those of one go.
+    that are there and whole and writes the others: the bytes are those of one
+    go. Shards with unreadable images are written anew, with those mended since.
 
     Args:
         name: The data set's.
@@ -158,10 +160,11 @@ def load(
             f"'{root}' holds records of '{metadata['name']}'. "
             f"Received: '{name}'."
         )
-    if options and dict(options) != metadata["options"]:
+    options = {key: value for key, value in (options or {}).items() if value}
+    if options and options != metadata["options"]:
         raise ValueError(
             f"'{root}' was prepared with the options {metadata['options']}. "
-            f"Received: {dict(options)}. Leave them out, or prepare it anew."
+            f"Received: {options}. Leave them out, or prepare it anew."
         )
     return Splits(
         *(
@@ -186,15 +189,7 @@ def _load_split(root, shards):
             for place, text in entry["captions"]:
                 captions[place] = text, len(images)
             labels.append(entry["label"])
-            images.append(
-                _Place(
-                    str(root / shard),
-                    entry["offset"],
-                    entry["length"],
-                    entry["crc"],
-                    entry["name"],
-                )  # fmt: skip
-            )
+            images.append(_place(root / shard, entry))
     texts, caption_image = zip(*(captions[i] for i in range(len(captions))))
     return CaptionedImages(RecordImages(images), texts, caption_image, labels)
 
@@ -205,6 +200,11 @@ class _Place(NamedTuple):
     length: int
     crc: int
     name: str
+
+
+def _place(shard, entry):
+    keys = ("offset", "length", "crc", "name")
+    return _Place(str(shard), *(entry[key] for key in keys))
 
 
 class RecordImages(StoredImages):
@@ -287,15 +287,24 @@ def _begin(directory, metadata):
 
 
 def _finished(directory, shard):
-    """Returns a shard that is there and whole, else None."""
+    """Returns a shard that is there, whole and readable, else None."""
     path = directory / shard
     try:
         index = _read_index(path)
     except ValueError:
         return None
-    if _problem(path, index):
+    if index["unreadable"] or _problem(path, index) or _altered(path, index):
         return None
-    return Shard(path, len(index["images"]), index["unreadable"])
+    return Shard(path, len(index["images"]), [])
+
+
+def _altered(path, index):
+    """Whether a shard's images are others than were written."""
+    images = RecordImages([_place(path, entry) for entry in index["images"]])
+    return any(
+        len(images.read(i)) != entry["length"]
+        for i, entry in enumerate(index["images"])
+    )
 
 
 def _problem(path, index):
@@ -317,12 +326,15 @@ def _index_path(path):
 
 def _read_index(path):
     try:
-        return json.loads(_index_path(path).read_text(encoding="utf-8"))
+        index = json.loads(_index_path(path).read_text(encoding="utf-8"))
+        if INDEX_KEYS <= set(index):
+            return index
     except (OSError, ValueError):
-        raise ValueError(
-            f"'{_index_path(path)}' cannot be read. Run kmatch prepare again: "
-            "it writes what is missing."
-        ) from None
+        pass
+    raise ValueError(
+        f"'{_index_path(path)}' cannot be read. Run kmatch prepare again: it "
+        "writes what is missing."
+    )
 
 
 def _write_shard(path, split, names, captions_of, rows, image_size):

@@ -88,8 +88,9 @@ class FeatureCache:
         known = {}
         for path in sorted(folder.glob("*.features")):
             if path not in self._blocks:
-                count, rest = divmod(path.stat().st_size, width)
-                if rest:
+                count = path.stat().st_size // width
+                keys = np.fromfile(path, f"V{_KEY_BYTES}", count)
+                if path.name != _block_name(keys.tobytes()):
                     _log.warning(
                         "'%s' is damaged; its features are computed again.",
                         path,
@@ -97,7 +98,7 @@ class FeatureCache:
                     path.unlink()
                     continue
                 self._blocks[path] = (
-                    np.fromfile(path, f"V{_KEY_BYTES}", count),
+                    keys,
                     np.memmap(
                         path, np.float32, "r", count * _KEY_BYTES,
                         (count, self.tower.output_shape[1]),
@@ -228,11 +229,17 @@ def _key(identity, mirrored):
 def _write(folder, keys, features):
     """Writes a block; the file appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    name = hashlib.blake2b(b"".join(keys), digest_size=8).hexdigest()
+    keys = b"".join(keys)
     with tempfile.NamedTemporaryFile(
         dir=folder, prefix=".block-", delete=False
     ) as file:
-        file.write(b"".join(keys))
+        file.write(keys)
         file.write(features.astype("<f4").tobytes())
     os.chmod(file.name, 0o644)
-    os.replace(file.name, folder / f"{name}.features")
+    os.replace(file.name, folder / _block_name(keys))
+
+
+def _block_name(keys):
+    """Tells how many keys a block holds, and which."""
+    digest = hashlib.blake2b(keys, digest_size=8).hexdigest()
+    return f"{digest}.features"

@@ -249,11 +249,23 @@ def test_damaged_shards_are_named_and_not_fatal(root, tmp_path, caplog):
     assert "train08.jpg" in image_name(images, 8)
     assert other.name in image_name(images, 8)
 
-    write(root, out)
-    assert contents(out) != whole  # the flipped bit does not show in its size
-    flipped.unlink()
+    truncated.with_suffix(".json").write_text("{}")
     write(root, out)
     assert contents(out) == whole
+
+
+def test_prepared_again_a_mended_image_is_read(root, tmp_path):
+    out = tmp_path / "records"
+    write(root, out)
+    prepared = kmatch.data.load("flickr8k", out)
+    broken = next(path for path in root.rglob("*.jpg") if path.name in BROKEN)
+    names = [image_name(prepared.train.images, i) for i in range(20)]
+    (index,) = [i for i, name in enumerate(names) if broken.name in name]
+    mended = tf.io.encode_jpeg(np.zeros([9, 9, 3], "uint8")).numpy()
+    broken.write_bytes(mended)
+    write(root, out)
+    prepared = kmatch.data.load("flickr8k", out)
+    assert prepared.train.images[index] == mended
 
 
 def test_other_data_or_settings_are_refused(root, tmp_path):
@@ -262,6 +274,9 @@ def test_other_data_or_settings_are_refused(root, tmp_path):
         write(root, tmp_path / "records", image_size=16)
     with pytest.raises(ValueError, match="records of 'flickr8k'"):
         kmatch.data.load("flickr30k", tmp_path / "records")
+    kmatch.data.load("flickr8k", tmp_path / "records", restval=False)
+    with pytest.raises(ValueError, match="prepared with the options"):
+        kmatch.data.load("flickr8k", tmp_path / "records", restval=True)
     (tmp_path / "records" / "test-00000-of-00001.json").write_text("{")
     with pytest.raises(ValueError, match="test-00000.*kmatch prepare again"):
         kmatch.data.load("flickr8k", tmp_path / "records")

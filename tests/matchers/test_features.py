@@ -199,10 +199,13 @@ def test_a_damaged_file_is_computed_again(scenes, frozen, tmp_path, caplog):
     cache.features(scenes.images)
     (path,) = tmp_path.glob("*/*.features")
     whole = path.read_bytes()
-    path.write_bytes(whole[:-5])
-    FeatureCache(tmp_path, frozen.image_tower).features(scenes.images)
-    assert "is damaged" in caplog.text
-    assert path.read_bytes() == whole
+    row = len(whole) // len(scenes.images)
+    for size in (0, 3 * row, len(whole) - 5):
+        caplog.clear()
+        path.write_bytes(whole[:size])
+        FeatureCache(tmp_path, frozen.image_tower).features(scenes.images)
+        assert "is damaged" in caplog.text
+        assert path.read_bytes() == whole
 
 
 def test_the_key_depends_on_the_tower_and_not_on_names():
