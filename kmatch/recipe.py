@@ -219,8 +219,12 @@ def parser(description: str, output: str) -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--data-dir", help="folder of the data set; default: embedded data")
-    add("--epochs", type=int, help="in all stages; default: the recipe's")
-    add("--batch-size", type=int, help="images per step; default: the recipe's")
+    add("--epochs", type=_count, help="in all stages; default: the recipe's")
+    add(
+        "--batch-size",
+        type=_count,
+        help="images per step; default: the recipe's",
+    )
     add("--image-weights", help="weights file for the image tower, without top")
     add("--output", default=output, help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
@@ -230,6 +234,13 @@ def parser(description: str, output: str) -> argparse.ArgumentParser:
         help="go on with an interrupted run of the same output",
     )
     return parser
+
+
+def _count(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
 
 
 def seed(number: int):
@@ -383,6 +394,10 @@ def train(
         if begins:
             num_labels = splits.train.num_labels
             compile(model, settings, stage, len(batches), num_labels)
+        elif callable(stage.learning_rate):
+            # With more --epochs than before, it falls more slowly.
+            rate = learning_rate(stage, len(batches))
+            model.optimizer.learning_rate = rate
         model.fit(
             batches,
             epochs=end,

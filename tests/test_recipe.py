@@ -94,6 +94,24 @@ def test_stages_and_resuming_in_any_of_them(settings, splits, tmp_path, capsys):
         assert epoch == pytest.approx(logs, rel=1e-4)
 
 
+def test_resumed_for_longer_the_rate_falls_more_slowly(
+    settings, splits, tmp_path
+):
+    stage = Stage(epochs=4, learning_rate=recipe.cosine(1e-3))
+    settings = dataclasses.replace(settings, stages=[stage])
+    train(settings, splits, tmp_path, epochs=1)
+    model = train(settings, splits, tmp_path, epochs=2, resume=True)
+    assert model.optimizer.learning_rate == pytest.approx(0)
+    assert model.optimizer.iterations == 4
+    assert model.epochs_trained == 2
+
+
+def test_no_epochs_are_a_usage_error(capsys):
+    with pytest.raises(SystemExit):
+        recipe.parser("A recipe.", "out").parse_args(["--epochs", "0"])
+    assert "must be at least 1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "epochs, expected",
     [(None, [15, 30]), (1, [1, 0]), (20, [15, 5]), (60, [15, 45])],
