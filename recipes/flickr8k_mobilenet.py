@@ -18,7 +18,7 @@ FLICKR8K = recipe.Settings(
     data="flickr8k",
     image_tower=partial(kmatch.towers.mobilenet, image_size=224, alpha=0.75),
     losses=recipe.cmpm,
-    batch_size=64,
+    batch_size=128,
     augment="flip",
     word_embedding=300,
     units=256,
@@ -28,7 +28,7 @@ FLICKR8K = recipe.Settings(
     stages=[
         recipe.Stage(
             epochs=9,
-            learning_rate=recipe.cosine(5e-4),
+            learning_rate=recipe.cosine(8e-4),
             freeze_image_tower=True,
             cache_features=True,
         ),
