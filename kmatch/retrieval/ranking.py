@@ -8,7 +8,6 @@ of items ahead of it in its row.
 """
 
 import contextlib
-import itertools
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -367,25 +366,26 @@ def _full_float32():
 
 def _ranks_in_rows(scores, first, last, places):
     """Returns row by row the ranks of the items at `places[first:last]`."""
-    found = (
-        _ranks_in_row(row, places[i:j])
-        for row, i, j in zip(scores, first, last)
-    )
-    return np.fromiter(itertools.chain.from_iterable(found), np.int32)
-
-
-def _ranks_in_row(row, places):
-    """Returns the ranks, in rising order, of the items at some places."""
-    if len(places) >= SORT_FROM:
-        keys = _keys(row)
-        return np.searchsorted(np.sort(keys), np.sort(keys[places])) + 1
-    ahead = np.empty(len(row), bool)
-    found = []
-    for place in places.tolist():
-        np.greater_equal(row[:place], row[place], out=ahead[:place])
-        np.greater(row[place:], row[place], out=ahead[place:])
-        found.append(np.count_nonzero(ahead) + 1)
-    return sorted(found)
+    first, last = first[: len(scores)], last[: len(scores)]
+    found = np.zeros([len(scores), np.max(last - first)], np.int32)
+    many = last - first >= SORT_FROM
+    for row in np.flatnonzero(many):
+        keys = _keys(scores[row])
+        own = keys[places[first[row] : last[row]]]
+        found[row, : len(own)] = np.searchsorted(np.sort(keys), own) + 1
+    # All rows' first items at once, then their second ones, ...
+    counts = np.where(many, 0, last - first)
+    for i in range(counts.max()):
+        rows = np.flatnonzero(counts > i)
+        some = scores if len(rows) == len(scores) else scores[rows]
+        place = places[first[rows] + i, None]
+        own = np.take_along_axis(some, place, axis=1)
+        ahead, tied = some > own, some == own
+        if np.count_nonzero(tied) > len(rows):  # not with themselves only
+            ahead |= tied & (np.arange(scores.shape[1]) < place)
+        found[rows, i] = [np.count_nonzero(row) + 1 for row in ahead]
+    found.sort(axis=1)
+    return found[found > 0]
 
 
 def _keys(scores):
