@@ -24,10 +24,16 @@ def add_arguments(parser: argparse.ArgumentParser):
         action="store_true",
         help="for coco: join the split of that name to the training split",
     )
+    parser.add_argument(
+        "--split",
+        metavar="DIR",
+        help="for flickr30k: folder of train.txt, val.txt and test.txt",
+    )
 
 
 def run(arguments: argparse.Namespace):
-    options = {"restval": True} if arguments.restval else {}
+    options = {"restval": arguments.restval, "split": arguments.split}
+    options = {name: value for name, value in options.items() if value}
     reported = _Collect()
     logger = logging.getLogger("kmatch")
     logger.addHandler(reported)

@@ -3,6 +3,7 @@ import json
 import pytest
 
 import kmatch
+from kmatch.cli.main import main
 
 
 @pytest.fixture
@@ -139,6 +140,11 @@ def test_lists_in_another_folder_and_missing_ones(listed, root):
         (listed / f"{name}.txt").rename(listed / "mine" / f"{name}.txt")
     data = kmatch.data.load("flickr30k", root=listed, split=listed / "mine")
     assert len(data.train.images) == 2
+    out, lists = str(listed / "records"), str(listed / "mine")
+    prepare = ["prepare", "flickr30k", "--root", str(listed), "--out", out]
+    assert main([*prepare, "--split", lists]) == 0
+    prepared = kmatch.data.load("flickr30k", root=out)
+    assert prepared.train.captions == data.train.captions
     with pytest.raises(ValueError, match="train.txt.*flickr30k_entities"):
         kmatch.data.load("flickr30k", root=listed)
     (listed / "mine" / "val.txt").write_text("1000.jpg\n")
