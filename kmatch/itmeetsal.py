@@ -220,7 +220,7 @@ def _ablation_arguments(name, description, backbone):
     add("--alpha", type=float, help="width of MobileNet; default: 1")
     add("--units", type=int, help="LSTM units per direction, for less work")
     add("--seeds", type=int, default=2, help="default: %(default)s")
-    add("--captions-per-image", type=int, help="default: 2, embedded data 5")
+    add("--captions-per-image", type=int, help="default: 2, embedded data 3")
     add(
         "--freeze",
         action="store_true",
