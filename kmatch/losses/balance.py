@@ -19,6 +19,8 @@ def label_balance(
     weights: tf.Tensor,
     tau: float = 4.0,
     epsilon: float = 1e-8,
+    normalize_weights: bool = True,
+    project: bool = True,
 ) -> tf.Tensor:
     """Divergence between what both modalities are classified as, L_di (Eq 11).
 
@@ -43,6 +45,8 @@ def label_balance(
         weights: `[d, classes]`, those of the label classifier.
         tau: Temperature (Table 5).
         epsilon: Keeps the logarithm of 0 finite.
+        normalize_weights: As for `kmatch.losses.cmpc`.
+        project: As for `kmatch.losses.cmpc`.
 
     Returns:
         Scalar; 0 if there is no pair with a class.
@@ -53,15 +57,22 @@ def label_balance(
     >>> abs(float(loss)) < 1e-6  # both modalities are classified alike
     True
     """
+    _check_tau(tau)
     image_logits, text_logits, _, count = paired_logits(
-        image_embeddings, text_embeddings, image_labels, text_labels, weights
-    )
+        image_embeddings, text_embeddings, image_labels, text_labels,
+        weights, normalize_weights, project,
+    )  # fmt: skip
     image_log_p = tf.nn.log_softmax(image_logits / tau)
     text_log_p = tf.nn.log_softmax(text_logits / tau)
     total = _divergence(image_log_p, text_log_p, epsilon) + _divergence(
         text_log_p, image_log_p, epsilon
     )
     return tau**2 * tf.math.divide_no_nan(total, count)
+
+
+def _check_tau(tau):
+    if not tau > 0:
+        raise ValueError(f"tau must be above 0. Received: {tau}.")
 
 
 def _divergence(log_p, log_q, epsilon):
@@ -107,8 +118,7 @@ class LabelBalance(MatchingLoss):
                 "LabelBalance takes the kmatch.losses.CMPC whose classifier "
                 f"it balances. Received: {classifier!r}."
             )
-        if not tau > 0:
-            raise ValueError(f"tau must be above 0. Received: {tau}.")
+        _check_tau(tau)
         self.classifier = classifier
         self.tau = tau
         self.epsilon = epsilon
@@ -127,6 +137,7 @@ class LabelBalance(MatchingLoss):
         return label_balance(
             image_embeddings, text_embeddings, image_labels, text_labels,
             self.classifier.kernel, self.tau, self.epsilon,
+            self.classifier.normalize_weights, self.classifier.project,
         )  # fmt: skip
 
     def get_config(self):

@@ -52,8 +52,8 @@ def positives(image_labels: tf.Tensor, text_labels: tf.Tensor) -> tf.Tensor:
     array([[ True, False, False],
            [False,  True,  True]])
     """
-    image_labels = tf.convert_to_tensor(image_labels)
-    text_labels = tf.convert_to_tensor(text_labels, image_labels.dtype)
+    image_labels = tf.cast(image_labels, tf.int64)
+    text_labels = tf.cast(text_labels, tf.int64)
     return image_labels[:, tf.newaxis] == text_labels[tf.newaxis, :]
 
 

@@ -96,6 +96,11 @@ class AdversarialMatcher(Matcher):
             raise ValueError(
                 f"paradigm must be one of {PARADIGMS}. Received: {paradigm!r}."
             )
+        if isinstance(discriminator_units, int):
+            raise ValueError(
+                "discriminator_units lists the sizes of the hidden layers. "
+                f"Received: {discriminator_units}: put it into a list."
+            )
         super().__init__(image_tower, text_tower, embedding_dim, **kwargs)
 
         # === Layers ===
@@ -164,7 +169,8 @@ class AdversarialMatcher(Matcher):
             **kwargs: `run_eagerly`, `steps_per_execution` and `jit_compile`,
                 as for `Matcher.compile`.
         """
-        if not isinstance(discriminator_every, int) or discriminator_every < 1:
+        every = discriminator_every
+        if not isinstance(every, int) or isinstance(every, bool) or every < 1:
             raise ValueError(
                 "discriminator_every must be a whole number from 1 on. "
                 f"Received: {discriminator_every}."
@@ -376,17 +382,35 @@ def _undo_unless(due, variables, before):
 
 def _weights_by_name(loss_weights, names):
     """A factor for each of the terms, 1 where none is given."""
-    given = dict(loss_weights or {})
     names = [*names, *ADVERSARIAL]
+    if not isinstance(loss_weights or {}, Mapping):
+        raise ValueError(
+            f"loss_weights is a dictionary by the terms' names, {names}. "
+            f"Received: {loss_weights!r}."
+        )
+    given = dict(loss_weights or {})
     unknown = sorted(set(given) - set(names))
     if unknown:
         raise ValueError(
             f"loss_weights names {unknown}, and the terms are {names}."
         )
-    return {name: float(given.get(name, 1)) for name in names}
+    weights = {name: float(given.get(name, 1)) for name in names}
+    for name, weight in weights.items():
+        if not 0 <= weight < math.inf:
+            raise ValueError(
+                "Factors in loss_weights are finite and not below 0. "
+                f"Received: {weight} for '{name}'."
+            )
+    return weights
 
 
 def _check_own(discriminator_optimizer, *others):
+    if discriminator_optimizer is None:
+        raise ValueError(
+            "discriminator_optimizer must be an optimizer. Received: None. To "
+            "never update the discriminator, pass "
+            'loss_weights={"modality_classification": 0}.'
+        )
     if isinstance(discriminator_optimizer, keras.optimizers.Optimizer):
         if any(discriminator_optimizer is other for other in others):
             raise ValueError(

@@ -71,3 +71,5 @@ def test_bad_input():
         kmatch.losses.LabelBalance(10)
     with pytest.raises(ValueError, match="tau must be above 0"):
         kmatch.losses.LabelBalance(kmatch.losses.CMPC(2), tau=0)
+    with pytest.raises(ValueError, match="tau must be above 0"):
+        kmatch.losses.label_balance([[1.0]], [[1.0]], [0], [0], [[1.0]], tau=0)

@@ -367,6 +367,22 @@ def test_bad_input(build):
     with pytest.raises(ValueError, match="paradigm must be one of"):
         build(paradigm="both")
     model = build()
+    for every in (2.5, True, 0):
+        with pytest.raises(ValueError, match="discriminator_every must be"):
+            model.compile(discriminator_every=every)
+    for weights, message in (
+        ([1, 1, 1, 1], "dictionary by the terms' names"),
+        ({"cmpm": float("nan")}, "Received: nan for 'cmpm'"),
+        ({"negative_entropy": -1}, "Received: -1.0 for 'negative_entropy'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.compile(loss_weights=weights)
+    with pytest.raises(ValueError, match="must be an optimizer"):
+        model.compile(discriminator_optimizer=None)
+    with pytest.raises(ValueError, match="sizes of the hidden layers"):
+        kmatch.AdversarialMatcher(
+            model.image_tower, model.text_tower, discriminator_units=256
+        )
     with pytest.raises(ValueError, match="names .'labelbalance'."):
         model.compile(loss_weights={"labelbalance": 0})
     with pytest.raises(ValueError, match="whole number from 1 on"):
