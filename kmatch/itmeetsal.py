@@ -109,6 +109,7 @@ def compile_matcher(
         )
     model.compile(
         optimizer=adam(recipe.learning_rate(stage, steps)),
+        # lr2 of real data, also where embedded data has a higher one.
         discriminator_optimizer=adam(2e-4),
         image_tower_optimizer=image_tower_optimizer,
         **options,
@@ -187,8 +188,9 @@ def ablate(
     paper = paper.get(args.data, paper)
     chosen, splits = _ablation_data(args)
     output = Path(args.output)
+    _check_settings(output, args)
     results = {}
-    for number in range(args.seeds):
+    for number in range(args.seed, args.seed + args.seeds):
         for row, options in rows.items():
             key = f"{row}, seed {number}"
             file = output / "runs" / f"{list(rows).index(row)}-{number}.json"
@@ -203,8 +205,23 @@ def ablate(
     print(f"Every run's figures are in {output / 'table.json'}")
 
 
+def _check_settings(output, args):
+    """Refuses to put runs of other settings into one table."""
+    varying = ("output", "seed", "seeds")
+    own = {key: x for key, x in vars(args).items() if key not in varying}
+    file = output / "settings.json"
+    if file.exists() and json.loads(file.read_text()) != own:
+        raise SystemExit(
+            f"{output} holds runs of other settings, in {file}. Choose another "
+            "--output, or delete it."
+        )
+    _write(file, own)
+
+
 def _ablation_arguments(name, description, backbone):
-    parser = recipe.parser(description, output=f"saved_models/ablations/{name}")
+    parser = recipe.parser(
+        description, output=f"saved_models/ablations/{name}", resume=False
+    )
     add = parser.add_argument
     add(
         "--data",
@@ -227,7 +244,10 @@ def _ablation_arguments(name, description, backbone):
         help="leave the image tower as it is, and compute its features once, "
         "of images that are never mirrored",
     )
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.alpha and args.backbone != "mobilenet":
+        parser.error("--alpha is for --backbone mobilenet")
+    return args
 
 
 def _ablation_data(args):
@@ -255,11 +275,14 @@ def _ablation_data(args):
 def _run_once(args, chosen, splits, options, number):
     options = dict(options)
     recipe.seed(number)
-    weights = args.image_weights or chosen.image_weights
+    tower, weights = recipe.pretrained(
+        chosen.image_tower, args.image_weights or chosen.image_weights
+    )
+    chosen = dataclasses.replace(chosen, image_weights=weights)
     model = build_matcher(
         chosen,
         splits,
-        recipe.pretrained(chosen.image_tower, weights),
+        tower,
         paradigm=options.pop("paradigm", "unified"),
     )
     if args.freeze:

@@ -206,12 +206,15 @@ def follow(
     print(f"Exported to {export(best, args.output)}")
 
 
-def parser(description: str, output: str) -> argparse.ArgumentParser:
+def parser(
+    description: str, output: str, resume: bool = True
+) -> argparse.ArgumentParser:
     """Makes the command line that all recipes understand.
 
     Args:
         description: The recipe's docstring.
         output: Default folder of the exported model.
+        resume: Whether it has `--resume`.
     """
     parser = argparse.ArgumentParser(
         description=description,
@@ -228,11 +231,12 @@ def parser(description: str, output: str) -> argparse.ArgumentParser:
     add("--image-weights", help="weights file for the image tower, without top")
     add("--output", default=output, help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
-    add(
-        "--resume",
-        action="store_true",
-        help="go on with an interrupted run of the same output",
-    )
+    if resume:
+        add(
+            "--resume",
+            action="store_true",
+            help="go on with an interrupted run of the same output",
+        )
     return parser
 
 
@@ -370,9 +374,9 @@ def train(
     if model is None:
         checkpoint.clear()
         weights = args.image_weights or settings.image_weights
-        model = build(
-            settings, splits, pretrained(settings.image_tower, weights)
-        )
+        tower, weights = pretrained(settings.image_tower, weights)
+        settings = dataclasses.replace(settings, image_weights=weights)
+        model = build(settings, splits, tower)
     callbacks = [RecallAtK(splits.val), checkpoint]
     end = 0
     for stage in cut(settings.stages, args.epochs):
@@ -417,16 +421,21 @@ def resume(checkpoint: Checkpoint) -> Matcher | None:
     return model
 
 
-def pretrained(tower: Callable[..., Tower], weights: str | None) -> Tower:
+def pretrained(
+    tower: Callable[..., Tower], weights: str | None
+) -> tuple[Tower, str | None]:
     """Builds an image tower from a file or from Keras's ImageNet weights.
 
     Where these cannot be fetched, it says so and starts from random weights.
+
+    Returns:
+        The tower, and what it started from.
     """
     try:
-        return tower(weights=weights)
+        return tower(weights=weights), weights
     except ConnectionError as error:
         print(f"THE IMAGE TOWER STARTS FROM RANDOM WEIGHTS. {error}")
-        return tower(weights=None)
+        return tower(weights=None), None
 
 
 def cut(stages: Sequence[Stage], epochs: int | None) -> list[Stage]:

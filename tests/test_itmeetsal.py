@@ -57,12 +57,20 @@ def test_an_ablation_prints_both_tables_and_loses_nothing(
     (here, _) = [line for line in lines if line[:1] == ["here"]]
     assert len(here) == 7 and all("±" in cell for cell in here[1:])
     assert "of 2 seeds" in table
+    with pytest.raises(SystemExit, match="runs of other settings"):
+        ablate(monkeypatch, "--output", tmp_path, "--epochs", 2, "--freeze")
     saved = json.loads((tmp_path / "table.json").read_text())
     for row, runs in saved["rows"].items():
         assert [run["seed"] for run in runs] == [0, 1]
         for run in runs:
             assert 0 < run["metrics"]["i2t_map"] <= 1
             assert ("cmpm" in run["history"][0]) == (row == "with")
+
+
+def test_another_backbone_has_no_alpha(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        ablate(monkeypatch, "--backbone", "vgg", "--alpha", 0.75)
+    assert "is for --backbone mobilenet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("backbone", itmeetsal.BACKBONES)

@@ -139,7 +139,7 @@ def test_without_network_random_weights_are_announced(capsys):
             raise ConnectionError("Pass a file.")
         return weights
 
-    assert recipe.pretrained(tower, "imagenet") is None
+    assert recipe.pretrained(tower, "imagenet") == (None, None)
     shown = capsys.readouterr().out
     assert "THE IMAGE TOWER STARTS FROM RANDOM WEIGHTS. Pass a file." in shown
-    assert recipe.pretrained(tower, "file.h5") == "file.h5"
+    assert recipe.pretrained(tower, "file.h5") == ("file.h5", "file.h5")
