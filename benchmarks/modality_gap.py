@@ -24,7 +24,7 @@ import kmatch
 from kmatch.losses.adversarial import modality_accuracy
 
 NUMBERS, LEVELS = 4, 12
-TEXT_SCALE = 0.2
+TEXT_SCALE = 0.3
 LABELS = {"train": 600, "test": 300}
 layers = keras.layers
 
