@@ -101,9 +101,8 @@ def test_resumed_for_longer_the_rate_falls_more_slowly(
     settings = dataclasses.replace(settings, stages=[stage])
     train(settings, splits, tmp_path, epochs=1)
     model = train(settings, splits, tmp_path, epochs=2, resume=True)
-    assert model.optimizer.learning_rate == pytest.approx(0)
-    assert model.optimizer.iterations == 4
     assert model.epochs_trained == 2
+    assert model.optimizer._learning_rate.decay_steps == 4
 
 
 def test_no_epochs_are_a_usage_error(capsys):

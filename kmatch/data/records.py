@@ -84,7 +84,8 @@ def prepare(
 
     A shard appears whole or not at all. Called again, it keeps the shards
     that are there and whole and writes the others: the bytes are those of one
-    go. Shards with unreadable images are written anew, with those mended since.
+    go. Once all are there, shards with unreadable images are written anew, with
+    those mended since.
 
     Args:
         name: The data set's.
@@ -287,24 +288,31 @@ def _begin(directory, metadata):
 
 
 def _finished(directory, shard):
-    """Returns a shard that is there, whole and readable, else None."""
+    """Returns a shard that is there and whole, else None.
+
+    Once all are, those with unreadable images are to be written anew.
+    """
     path = directory / shard
+    anew = (directory / METADATA).exists()
     try:
         index = _read_index(path)
     except ValueError:
         return None
-    if index["unreadable"] or _problem(path, index) or _altered(path, index):
+    if index["unreadable"] and anew:
         return None
-    return Shard(path, len(index["images"]), [])
+    if _problem(path, index) or _altered(path):
+        return None
+    return Shard(path, len(index["images"]), index["unreadable"])
 
 
-def _altered(path, index):
-    """Whether a shard's images are others than were written."""
-    images = RecordImages([_place(path, entry) for entry in index["images"]])
-    return any(
-        len(images.read(i)) != entry["length"]
-        for i, entry in enumerate(index["images"])
-    )
+def _altered(path):
+    """Whether a shard's bytes are others than were written."""
+    try:
+        for _ in tf.data.TFRecordDataset(str(path)):
+            pass
+    except tf.errors.DataLossError:
+        return True
+    return False
 
 
 def _problem(path, index):
