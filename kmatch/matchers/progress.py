@@ -17,8 +17,8 @@ class Progress(keras.callbacks.ProgbarLogger):
     callbacks see stay whole.
     """
 
-    def set_params(self, params):
-        super().set_params(params)
+    def __init__(self):
+        super().__init__()
         self._unmeasured = set()
 
     def _update_progbar(self, batch, logs=None):
