@@ -24,8 +24,9 @@ import tensorflow as tf
 ROWS = 240
 COLUMNS = 144
 
-# So many blocks exist at a time.
-WORKERS = min(os.cpu_count() or 1, 8)
+# So many blocks exist at a time: some more than there are cores, since a
+# worker whose product is under way only waits for it.
+WORKERS = 2 + min(os.cpu_count() or 1, 8)
 
 # With so many relevant items, sorting a row is quicker than counting for each.
 SORT_FROM = 32
@@ -335,8 +336,7 @@ def _each_block(
         scores = _product(queries, rows, columns)[:, : len(column_order)]
         return visit(start, scores)
 
-    # Cores that wait for one block's product count in another.
-    with _full_float32(), ThreadPoolExecutor(WORKERS) as workers:
+    with _workers() as workers:
         yield from workers.map(compute, range(0, len(row_order), ROWS))
 
 
@@ -355,12 +355,16 @@ def _product(embeddings, rows, columns):
 
 
 @contextlib.contextmanager
-def _full_float32():
-    """Has GPUs multiply in full precision, which some do only when told to."""
+def _workers():
+    """Threads whose products GPUs compute in full precision.
+
+    Some GPUs do so only when told to.
+    """
     reduced = tf.config.experimental.tensor_float_32_execution_enabled()
     tf.config.experimental.enable_tensor_float_32_execution(False)
     try:
-        yield
+        with ThreadPoolExecutor(WORKERS) as workers:
+            yield workers
     finally:
         tf.config.experimental.enable_tensor_float_32_execution(reduced)
 
@@ -462,18 +466,18 @@ def _pair_scores(queries, gallery, rows, columns):
     """Scores of pairs, from products of a few columns and all their rows."""
     scores = np.empty(len(rows), np.float32)
     by_column = np.argsort(columns, kind="stable")
-    with _full_float32():
-        for start in range(0, len(gallery), COLUMNS):
-            stop = start + COLUMNS
-            ends = np.searchsorted(columns[by_column], [start, stop])
-            pairs = by_column[slice(*ends)]
-            if len(pairs):
-                some = np.arange(start, min(stop, len(gallery)))
-                tile = _product(
-                    queries, rows[pairs], _transposed(gallery, some)
-                )
-                own = columns[pairs] - start
-                scores[pairs] = tile[np.arange(len(own)), own]
+    ordered = columns[by_column]
+
+    def fill(start):
+        stop = min(start + COLUMNS, len(gallery))
+        pairs = by_column[slice(*np.searchsorted(ordered, [start, stop]))]
+        if len(pairs):
+            some = _transposed(gallery, np.arange(start, stop))
+            tile = _product(queries, rows[pairs], some)
+            scores[pairs] = tile[np.arange(len(pairs)), columns[pairs] - start]
+
+    with _workers() as workers:
+        list(workers.map(fill, range(0, len(gallery), COLUMNS)))
     return scores
 
 
