@@ -12,6 +12,11 @@ def watched(watch, model, looks):
         watch.on_epoch_end(epoch)
 
 
+def said(caplog):
+    """What kmatch logged: TensorFlow minds many small trainings in a row."""
+    return [own.getMessage() for own in caplog.records if own.name == "kmatch"]
+
+
 def same_for_all(model, layer):
     """Makes the embeddings of a modality all alike."""
     dense = layer.layers[0]
@@ -29,9 +34,9 @@ def test_alike_embeddings_are_warned_of_once(
     same_for_all(model, getattr(model, f"{modality}_embedding"))
     watch = kmatch.callbacks.CollapseWatch(scenes, num_pairs=16, warmup=0)
     watched(watch, model, looks=2)
-    assert not caplog.messages
+    assert not said(caplog)
     watched(watch, model, looks=3)
-    (message,) = caplog.messages
+    (message,) = said(caplog)
     assert f"The {modality} embeddings have become alike" in message
     assert "lower learning rate" in message
 
@@ -45,7 +50,7 @@ def test_a_loss_that_learns_nothing_is_warned_of(build, losses, scenes, caplog):
     # Short embeddings that differ: p is uniform all the same.
     watch = kmatch.callbacks.CollapseWatch(scenes, num_pairs=16, warmup=0)
     watched(watch, model, looks=3)
-    (message,) = caplog.messages
+    (message,) = said(caplog)
     assert "'cmpm' sits at" in message and "say nothing" in message
 
 
@@ -56,13 +61,13 @@ def test_healthy_training_is_left_alone(build, losses, scenes, caplog):
     watch = kmatch.callbacks.CollapseWatch(scenes, num_pairs=32, warmup=20)
     batches = model.batches(scenes, 8, captions_per_image=5, shuffle=True)
     model.fit(batches, epochs=6, verbose=0, callbacks=[watch])
-    assert not watch.warned and not caplog.messages
+    assert not watch.warned and not said(caplog)
 
 
 def test_a_trained_model_is_left_alone(trained, scenes, caplog):
     watch = kmatch.callbacks.CollapseWatch(scenes, warmup=0)
     watched(watch, trained, looks=5)
-    assert not caplog.messages
+    assert not said(caplog)
 
 
 def test_divergence_is_named(build, losses, scenes, caplog):
