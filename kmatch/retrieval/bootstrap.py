@@ -7,6 +7,7 @@ are those in the full gallery; only who asks is drawn anew.
 """
 
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +15,6 @@ import numpy as np
 from kmatch.retrieval.measures import Measured, Sample, with_rsum
 
 DRAWS = 2000
-
-# Resampling alone takes 50 hits of 50 for certainty. As in the interval of
-# Agresti & Coull (1998), two more values at either end of the range are
-# drawn with the others, each worth as much as one independent query.
-_ADDED_AT_EACH_END = 2
 
 # Draws at a time: weights of 5,000 clusters are then 5 MB.
 _BLOCK = 250
@@ -69,14 +65,29 @@ def intervals(
     """
     check_confidence(confidence)
 
-    def resampled(fold, weights, rng):
+    def resampled(fold, weights):
         return {
-            name: resampled_results(sample, weights, rng, len(folds))
+            name: resampled_results(sample, weights)
             for name, sample in fold.samples.items()
         }
 
     drawn = _mean_of_folds(folds, draws, resampled, resampling_weights)
-    return {name: interval(x, confidence) for name, x in drawn.items()}
+    num_clusters = sum(fold.num_clusters for fold in folds)
+    found = {}
+    for name, figure in mean_metrics(folds).items():
+        sample = folds[0].samples.get(name)
+        if sample is not None and sample.statistic == "median":
+            found[name] = percentiles(drawn[name], confidence)
+            continue
+        ranges = [fold.range(name) for fold in folds]
+        found[name] = score_interval(
+            figure,
+            drawn[name],
+            *np.mean(ranges, axis=0),
+            num_clusters,
+            confidence,
+        )
+    return found
 
 
 def check_confidence(confidence: float):
@@ -105,13 +116,14 @@ def differences(
     """
     pairs = list(zip(folds, others))
 
-    def resampled(pair, weights, _):
+    def resampled(pair, weights):
         return {
-            name: _result(this, weights) - _result(other, weights)
+            name: resampled_results(this, weights)
+            - resampled_results(other, weights)
             for name, this, other in _samples(pair)
         }
 
-    def permuted(pair, swapped, _):
+    def permuted(pair, swapped):
         return {
             name: _permuted_difference(this, other, swapped)
             for name, this, other in _samples(pair)
@@ -124,7 +136,7 @@ def differences(
         name: Difference(
             this[name],
             other[name],
-            interval(bootstrapped[name], 0.95),
+            percentiles(bootstrapped[name], 0.95),
             _p_value(by_chance[name], this[name] - other[name]),
         )
         for name in this
@@ -150,59 +162,72 @@ def resampling_weights(
     return weights.reshape(draws, num_clusters).astype(np.float32)
 
 
-def resampled_results(
-    sample: Sample,
-    weights: np.ndarray,
-    rng: np.random.Generator,
-    num_folds: int = 1,
-) -> np.ndarray:
+def resampled_results(sample: Sample, weights: np.ndarray) -> np.ndarray:
     """What a metric comes to in each draw.
 
     Args:
         sample: The metric's values.
         weights: `[draws, clusters]`, from `resampling_weights`.
-        rng: For the values added at the ends of the range.
-        num_folds: The added values are shared among so many folds.
     """
     if sample.statistic == "median":
-        return _result(sample, weights)
+        return _medians(sample.values, sample.clusters, weights)
     sums, counts = _per_cluster(sample, weights.shape[1])
-    worth = _worth_of_one(sample, sums, counts) / num_folds
-    low, high = worth * rng.poisson(_ADDED_AT_EACH_END, [2, len(weights)])
-    total = weights @ sums + low * sample.lowest + high * sample.highest
-    return total / (weights @ counts + low + high)
+    return (weights @ sums) / (weights @ counts)
 
 
-def interval(draws: np.ndarray, confidence: float) -> Interval:
+def percentiles(draws: np.ndarray, confidence: float) -> Interval:
     """The middle part of the draws."""
     tail = (1 - confidence) / 2
     return Interval(*np.quantile(draws, [tail, 1 - tail]).tolist())
 
 
-def _worth_of_one(sample, sums, counts):
-    """How many queries are worth one independent answer of yes or no."""
-    share = (sample.result() - sample.lowest) / (
-        sample.highest - sample.lowest or 1
-    )
-    deviations = sums - sample.result() * counts
-    variance = np.sum(deviations**2) / np.sum(counts) ** 2
-    variance /= (sample.highest - sample.lowest or 1) ** 2
+def score_interval(
+    figure: float,
+    draws: np.ndarray,
+    lowest: float,
+    highest: float,
+    num_clusters: int,
+    confidence: float,
+) -> Interval:
+    """Wilson's score interval, with the spread that resampling finds.
+
+    The middle part of the draws would take 50 hits of 50 for certainty, and
+    would lean to the wrong side near either end of the range. Wilson (1927)
+    asks for which true figures this one is no surprise; in place of the
+    number of answers stands how many independent ones would spread as much
+    (Korn & Graubard, 1998).
+
+    Args:
+        figure: What was measured.
+        draws: What it comes to when clusters are drawn anew.
+        lowest: The least it can be.
+        highest: The most it can be.
+        num_clusters: How many clusters there are.
+        confidence: How many of such intervals cover the true figure.
+    """
+    width = highest - lowest
+    if width <= 0:
+        return Interval(figure, figure)
+    share = (figure - lowest) / width
+    degrees = max(num_clusters - 1, 1)
+    variance = np.var(draws / width) * num_clusters / degrees
     # Where all clusters score alike they say nothing about their spread.
-    independent = share * (1 - share) / variance if variance else len(counts)
-    return np.sum(counts) / max(independent, 1)
+    alike = variance < 1e-18
+    answers = num_clusters if alike else share * (1 - share) / variance
+    normal = NormalDist().inv_cdf((1 + confidence) / 2)
+    quantile = normal + (normal**3 + normal) / (4 * degrees)  # Student's t
+    shift = quantile**2 / answers
+    middle = share + shift / 2
+    half = np.sqrt(shift * share * (1 - share) + shift**2 / 4)
+    ends = np.clip(np.array([middle - half, middle + half]) / (1 + shift), 0, 1)
+    # Rounding must not put the figure outside.
+    low, high = lowest + width * ends
+    return Interval(float(min(low, figure)), float(max(high, figure)))
 
 
 def _per_cluster(sample, num_clusters):
     sums = np.bincount(sample.clusters, sample.values, num_clusters)
     return sums, np.bincount(sample.clusters, minlength=num_clusters)
-
-
-def _result(sample, weights):
-    """What the values come to with each row of clusters' weights."""
-    if sample.statistic == "median":
-        return _medians(sample.values, sample.clusters, weights)
-    sums, counts = _per_cluster(sample, weights.shape[1])
-    return (weights @ sums) / (weights @ counts)
 
 
 def _medians(values, clusters, weights):
@@ -227,9 +252,9 @@ def _permuted_difference(this, other, swapped):
         np.concatenate([this.clusters, other.clusters + swapped.shape[1]]),
         statistic=this.statistic,
     )
-    return _result(both, np.hstack([kept, swapped])) - _result(
-        both, np.hstack([swapped, kept])
-    )
+    return resampled_results(
+        both, np.hstack([kept, swapped])
+    ) - resampled_results(both, np.hstack([swapped, kept]))
 
 
 def _p_value(by_chance, difference):
@@ -257,7 +282,7 @@ def _mean_of_folds(folds, draws, results: Callable, weights: Callable):
         for fold in folds:
             first = fold[0] if isinstance(fold, tuple) else fold
             rows = weights(first.num_clusters, size, rng)
-            drawn.append(with_rsum(results(fold, rows, rng), first.recalls))
+            drawn.append(with_rsum(results(fold, rows), first.recalls))
         blocks.append(
             {n: np.mean([own[n] for own in drawn], axis=0) for n in drawn[0]}
         )

@@ -112,6 +112,12 @@ class Measured:
         results = {name: x.result() for name, x in self.samples.items()}
         return with_rsum(results, self.recalls)
 
+    def range(self, name: str) -> tuple[float, float]:
+        """The least and the most a metric can be."""
+        if name == "rsum":
+            return 0.0, 100.0 * len(self.recalls)
+        return self.samples[name].lowest, self.samples[name].highest
+
 
 def with_rsum(results: dict, recalls: Sequence[str]) -> dict:
     """Adds `rsum`, behind `t2i_ap50` where papers have it."""
@@ -170,7 +176,9 @@ def measure(
                 found.legacy_average_precision, own
             )
     samples["t2i_ap50"] = Sample(
-        class_precision(by_class, classes, k=50), np.arange(len(clusters))
+        class_precision(by_class, classes, k=50),
+        np.arange(len(clusters)),
+        *class_precision_range(by_class, classes, k=50),
     )
     return Measured(i2t, t2i, samples, tuple(recalls), len(clusters))
 
@@ -207,9 +215,28 @@ def class_precision(found: Ranks, query_labels, k: int = 50) -> np.ndarray:
     """
     among_first = found.sum((found.ranks <= k).astype(float))
     precision = among_first / min(k, found.gallery_size)
+    return _by_class(precision, found, query_labels)
+
+
+def class_precision_range(
+    found: Ranks, query_labels, k: int = 50
+) -> tuple[float, float]:
+    """The least and the most AP@K can be: few classes have K images."""
+    k = min(k, found.gallery_size)
+    others = found.gallery_size - found.num_relevant
+    least = np.maximum(k - others, 0) / k
+    most = np.minimum(found.num_relevant, k) / k
+    least, most = (
+        float(np.mean(_by_class(x, found, query_labels))) for x in (least, most)
+    )
+    return least, most
+
+
+def _by_class(values, found, query_labels):
+    """The mean of a value over each class's queries."""
     labels = np.asarray(query_labels)[found.queries]
     _, classes = np.unique(labels, return_inverse=True)
-    return np.bincount(classes, precision) / np.bincount(classes)
+    return np.bincount(classes, values) / np.bincount(classes)
 
 
 def mean_similarity(embeddings: np.ndarray) -> float:
