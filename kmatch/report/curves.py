@@ -7,7 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from kmatch.report.plots import COLORS, IMAGE_COLOR, TEXT_COLOR, plot
+from kmatch.report.plots import (
+    COLORS,
+    IMAGE_COLOR,
+    TEXT_COLOR,
+    legend_above,
+    plot,
+)
 from kmatch.retrieval.measures import precision_recall
 from kmatch.retrieval.protocols import DIRECTIONS
 
@@ -32,7 +38,7 @@ def precision_recall_plot(folds: Sequence) -> str:
             xlabel="Recall", ylabel="Precision", xlim=(0, 1), ylim=(0, 1.02)
         )
         axes.grid(True)
-        axes.legend()
+        legend_above(axes, columns=2)
     return drawing.svg
 
 
@@ -71,32 +77,43 @@ def read_history(history) -> list[dict[str, float]]:
     return [{n: float(x) for n, x in logs.items()} for logs in history]
 
 
-def training_plot(history: Sequence[Mapping[str, float]]) -> str:
-    """The losses, and R@K on the validation split, epoch by epoch."""
-    names = dict.fromkeys(name for logs in history for name in logs)
-    losses = [n for n in names if not n.startswith("val_")]
-    recalls = [n for n in names if _is_recall(n)]
-    with plot("Losses and recall over the epochs", columns=2) as drawing:
-        left, right = drawing.axes
-        for name, color in zip(losses, _cycle(losses)):
-            _line(left, history, name, 1, color=color, label=name)
-        left.set(xlabel="Epoch", title="Losses")
-        for name in recalls:
-            direction, k = name.removeprefix("val_").split("_r")
-            own = [n for n in recalls if f"_{direction}_" in n]
-            _line(
-                right, history, name, 100,
-                color=IMAGE_COLOR if direction == "i2t" else TEXT_COLOR,
-                alpha=1 - 0.6 * own.index(name) / max(len(own), 2),
-                label=f"{direction} R@{k}",
-            )  # fmt: skip
-        right.set(xlabel="Epoch", title="Recall on the validation split, %")
-        for axes, shown in (left, losses), (right, recalls):
-            axes.grid(True)
-            axes.xaxis.get_major_locator().set_params(integer=True)
-            if shown:
-                axes.legend(ncols=2 if len(shown) > 4 else 1)
+def losses_plot(history: Sequence[Mapping[str, float]]) -> str:
+    """The losses, epoch by epoch."""
+    names = [n for n in _names(history) if not n.startswith("val_")]
+    with plot("Losses over the epochs") as drawing:
+        for name, color in zip(names, COLORS * len(names)):
+            _line(drawing.axes, history, name, 1, color=color, label=name)
+        _over_epochs(drawing.axes, "Loss", min(len(names), 3))
     return drawing.svg
+
+
+def recalls_plot(history: Sequence[Mapping[str, float]]) -> str:
+    """R@K on the validation split, epoch by epoch; "" if there is none."""
+    names = [n for n in _names(history) if _is_recall(n)]
+    if not names:
+        return ""
+    with plot("Validation recall over the epochs") as drawing:
+        for direction, color in ("i2t", IMAGE_COLOR), ("t2i", TEXT_COLOR):
+            own = [n for n in names if f"_{direction}_" in n]
+            for i, name in enumerate(own):
+                _line(
+                    drawing.axes, history, name, 100,
+                    color=color, alpha=1 - 0.6 * i / max(len(own), 2),
+                    label=f"{direction} R@{name.rpartition('_r')[2]}",
+                )  # fmt: skip
+        _over_epochs(drawing.axes, "Recall (%)", 2)
+    return drawing.svg
+
+
+def _names(history):
+    return dict.fromkeys(name for logs in history for name in logs)
+
+
+def _over_epochs(axes, title, columns):
+    axes.set(xlabel="Epoch", ylabel=title)
+    axes.grid(True)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    legend_above(axes, columns)
 
 
 def _is_recall(name):
@@ -106,10 +123,6 @@ def _is_recall(name):
         and len(parts) == 2
         and parts[1].isdigit()
     )
-
-
-def _cycle(names):
-    return [COLORS[i % len(COLORS)] for i in range(len(names))]
 
 
 def _line(axes, history, name, factor, **style):

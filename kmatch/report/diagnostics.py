@@ -4,7 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kmatch.report.plots import COLORS, IMAGE_COLOR, TEXT_COLOR, plot
+from kmatch.report.plots import (
+    COLORS,
+    IMAGE_COLOR,
+    TEXT_COLOR,
+    legend_above,
+    plot,
+)
 from kmatch.retrieval.measures import hits_at_k, mean_similarity
 from kmatch.retrieval.protocols import Embedded
 from kmatch.retrieval.ranking import Ranks, top_k, unit_rows
@@ -108,7 +114,7 @@ def hubness_plot(counts: dict[str, np.ndarray]) -> str:
             xlim=(0, 100),
         )
         drawing.axes.grid(True)
-        drawing.axes.legend()
+        legend_above(drawing.axes, columns=2)
     return drawing.svg
 
 
@@ -193,7 +199,7 @@ def length_plot(rows: Sequence[dict], ks: Sequence[int]) -> str:
             xlabel="Words (captions)", ylabel="Recall (%)", ylim=(0, 103)
         )
         drawing.axes.grid(True)
-        drawing.axes.legend()
+        legend_above(drawing.axes, columns=len(ks))
     return drawing.svg
 
 
@@ -209,4 +215,4 @@ def _histograms(axes, values, colors):
                 label=f"{name}, mean {own.mean():.2f}",
             )  # fmt: skip
     axes.set_ylabel("Share (%)")
-    axes.legend()
+    legend_above(axes, columns=2)

@@ -12,8 +12,8 @@ from kmatch.retrieval.examples import KINDS, Example
 
 THUMBNAIL = 200
 PLACES = {
-    "i2t": "its first caption comes at rank {rank} of {size}",
-    "t2i": "its first image comes at rank {rank} of {size}",
+    "i2t": "Its first caption comes at rank {rank} of {size}",
+    "t2i": "Its first image comes at rank {rank} of {size}",
 }
 
 
@@ -62,6 +62,7 @@ def gallery(
 
 def _example(example, direction, size, image, caption):
     place = PLACES[direction].format(rank=example.rank, size=size)
+    missed = not example.hits.any()
     if direction == "i2t":
         query = (
             f'<img class="query" src="{image(example.query)}" '
@@ -73,6 +74,8 @@ def _example(example, direction, size, image, caption):
             for i, hit, score in _results(example)
         ]
         body = f'{query}<ol class="captions">{"".join(items)}</ol>'
+        if missed:
+            place += f": “{escape(caption(example.own))}”"
     else:
         query = f"<blockquote>{escape(caption(example.query))}</blockquote>"
         items = [
@@ -82,6 +85,11 @@ def _example(example, direction, size, image, caption):
             for i, hit, score in _results(example)
         ]
         body = f'{query}<ol class="images">{"".join(items)}</ol>'
+        if missed:
+            place = (
+                f'<img src="{image(example.own)}" alt="Image {example.own}" '
+                f'loading="lazy"><span>{place}</span>'
+            )
     return (
         f'<article class="{direction}">{body}'
         f'<p class="place">{place}</p></article>'

@@ -186,9 +186,8 @@ def _anchor(name):
     return name.lower().replace(" ", "-")
 
 
-def _figure(svg, caption, wide=False):
-    kind = ' class="wide"' if wide else ""
-    return f"<figure{kind}>{svg}<figcaption>{caption}</figcaption></figure>"
+def _figure(svg, caption):
+    return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
 
 
 def _results(report, others):
@@ -308,8 +307,12 @@ def _recall(report, found):
 def _training(history):
     if not history:
         return ""
-    return _figure(
-        curves.training_plot(history),
-        f"Losses and validation recall over {len(history)} epochs.",
-        wide=True,
-    )
+    parts = [
+        _figure(
+            curves.losses_plot(history), f"Losses over {len(history)} epochs."
+        )
+    ]
+    recalls = curves.recalls_plot(history)
+    if recalls:
+        parts.append(_figure(recalls, "Recall on the validation split."))
+    return f'<div class="figures">{"".join(parts)}</div>'

@@ -41,7 +41,7 @@ class Plot:
     """A figure that becomes SVG when its `with` block ends.
 
     Attributes:
-        axes: What to draw on; an array if there are several.
+        axes: What to draw on.
         svg: The drawing, once done.
     """
 
@@ -52,12 +52,11 @@ class Plot:
 
 
 @contextlib.contextmanager
-def plot(description: str, columns: int = 1) -> Iterator[Plot]:
+def plot(description: str) -> Iterator[Plot]:
     """Draws in the page's style.
 
     Args:
         description: What the plot shows, for those who cannot see it.
-        columns: How many axes side by side.
     """
     # Without pyplot: no window system is asked for, no state stays behind.
     from matplotlib import rc_context
@@ -65,11 +64,24 @@ def plot(description: str, columns: int = 1) -> Iterator[Plot]:
     from matplotlib.figure import Figure
 
     with rc_context(_STYLE):
-        figure = Figure((SIZE[0] * columns, SIZE[1]), layout="constrained")
+        figure = Figure(SIZE, layout="constrained")
         FigureCanvasSVG(figure)
-        drawing = Plot(figure.subplots(1, columns), figure)
+        drawing = Plot(figure.subplots(), figure)
         yield drawing
         drawing.svg = _svg(figure, description)
+
+
+def legend_above(axes, columns: int):
+    """Names the lines above the plot, where it covers none of them."""
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=columns,
+        borderaxespad=0.2,
+        borderpad=0,
+        columnspacing=1.2,
+        handlelength=1.4,
+    )
 
 
 def _svg(figure, description):

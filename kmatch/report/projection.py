@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from kmatch.report.plots import IMAGE_COLOR, TEXT_COLOR, plot
+from kmatch.report.plots import (
+    IMAGE_COLOR,
+    TEXT_COLOR,
+    legend_above,
+    plot,
+)
 from kmatch.retrieval.protocols import Embedded
 from kmatch.retrieval.ranking import unit_rows
 
@@ -61,5 +66,5 @@ def projection_plot(embedded: Embedded) -> str | None:
         ):
             axes.scatter(*own.T, s=14, c=color, label=name, linewidths=0)
         axes.set_axis_off()
-        axes.legend(loc="upper left", bbox_to_anchor=(0, 1.06), ncols=2)
+        legend_above(axes, columns=2)
     return drawing.svg

@@ -62,9 +62,6 @@ figure, article {
   margin: 0; background: var(--card); border: 1px solid var(--line);
   border-radius: .6rem; padding: 1rem;
 }
-figure { max-width: 40rem; }
-figure.wide { max-width: none; }
-.figures figure { max-width: none; }
 figcaption { margin-top: .5rem; }
 .examples {
   display: grid; gap: 1rem;
@@ -101,8 +98,11 @@ ol.images li::before {
   border-radius: 50%; background: var(--card); font-size: .8rem;
   line-height: 1.35rem;
 }
-.place { margin: .75rem 0 0; }
-.place::first-letter { text-transform: uppercase; }
+.place { display: flex; align-items: center; gap: .75rem; margin: .75rem 0 0; }
+.place img {
+  width: 4rem; aspect-ratio: 1; object-fit: cover; border-radius: .35rem;
+  border: 3px solid var(--hit);
+}
 @media (max-width: 40rem) {
   header { padding-top: 1.5rem; }
   h1 { font-size: 1.6rem; }

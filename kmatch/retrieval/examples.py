@@ -22,7 +22,8 @@ class Example:
         kind: `"worst"` for a query that finds its own late, `"near"` for one
             that almost finds it first, `"found"` for one that does.
         query: Its index.
-        rank: Where its first relevant item stands.
+        own: Index of its first relevant item.
+        rank: Where that stands.
         results: Indices of the first items.
         hits: Which of them are relevant.
         scores: Their cosine similarities.
@@ -30,6 +31,7 @@ class Example:
 
     kind: str
     query: int
+    own: int
     rank: int
     results: np.ndarray
     hits: np.ndarray
@@ -73,19 +75,27 @@ def examples(
         return []
     indices = found.queries[[place for _, place in shown]]
     results, scores = top_k(queries[indices], gallery, k)
+    same = {query: gallery_labels == labels[query] for query in indices}
     return [
         Example(
             kind,
             int(query),
+            _first_relevant(queries[query], gallery, same[query]),
             int(found.first[place]),
-            own,
-            gallery_labels[own] == labels[query],
+            items,
+            same[query][items],
             own_scores,
         )
-        for (kind, place), query, own, own_scores in zip(
+        for (kind, place), query, items, own_scores in zip(
             shown, indices, results, scores
         )
     ]
+
+
+def _first_relevant(query, gallery, relevant):
+    relevant = np.flatnonzero(relevant)
+    (best,), _ = top_k(query[np.newaxis], gallery[relevant], k=1)
+    return int(relevant[best[0]])
 
 
 def _candidates(first):

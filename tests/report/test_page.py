@@ -61,8 +61,8 @@ def test_the_page_holds_everything_and_fetches_nothing(saved):
     assert not re.search(r"@import|url\((?!#)", html)
     links = [x[1:] for x in outline.addresses if re.match(r"#[a-z-]+$", x)]
     assert links and all(f'id="{link}"' in html for link in links)
-    # Curves, t-SNE, similarities, norms, hubness, lengths, training.
-    assert outline.count["svg"] == 7
+    # Precision, lengths, t-SNE, similarities, norms, hubness, losses, recall.
+    assert outline.count["svg"] == 8
     for words in (
         "Shapes &amp; more", "a &lt;paper&gt;", "Worst failures",
         "Near misses", "Found at once", "Modality gap", "Hubness",
@@ -175,6 +175,7 @@ def test_examples_show_the_worst_and_the_best_failures_first(direction):
         ranks[example.kind].append(example.rank)
         assert example.hits.any() == (example.rank <= 4)
         assert (np.diff(example.scores) <= 0).all()
+        assert (example.own == example.results[example.rank - 1 :][:1]).all()
     assert list(dict.fromkeys(e.kind for e in shown)) == list(ranks)
     assert max(ranks["worst"]) == found.first.max()
     assert min(ranks["near"]) == min(found.first[found.first > 1])
