@@ -11,9 +11,10 @@ from kmatch.report.plots import (
     legend_above,
     plot,
 )
+from kmatch.retrieval.inputs import unit_rows
 from kmatch.retrieval.measures import hits_at_k, mean_similarity
 from kmatch.retrieval.protocols import Embedded
-from kmatch.retrieval.ranking import Ranks, top_k, unit_rows
+from kmatch.retrieval.ranking import Ranks, top_k
 
 HUB_K = 10
 _PAIRS = 20_000

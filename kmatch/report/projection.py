@@ -8,8 +8,8 @@ from kmatch.report.plots import (
     legend_above,
     plot,
 )
+from kmatch.retrieval.inputs import unit_rows
 from kmatch.retrieval.protocols import Embedded
-from kmatch.retrieval.ranking import unit_rows
 
 MAX_PAIRS = 250
 MIN_PAIRS = 4

@@ -7,13 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from kmatch.retrieval.ranking import (
-    Ranks,
-    both_ways,
-    checked_labels,
-    one_way,
-    unit_rows,
-)
+from kmatch.retrieval.inputs import checked_labels, unit_rows
+from kmatch.retrieval.ranking import Ranks, both_ways, one_way
 
 _log = logging.getLogger("kmatch")
 

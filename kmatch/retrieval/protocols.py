@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kmatch.retrieval.inputs import checked_labels, unit_rows
 from kmatch.retrieval.measures import Measured, class_means, measure
-from kmatch.retrieval.ranking import checked_labels, unit_rows
 
 FOLD = 1000
 DIRECTIONS = {"i2t": "Image-to-Text", "t2i": "Text-to-Image"}

@@ -7,26 +7,12 @@ block of rows at a time, and the rank of an item is one more than the number
 of items ahead of it in its row.
 """
 
-import contextlib
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import tensorflow as tf
 
-# Products have this many rows, and a multiple of this many columns: kernels
-# for odd edges round differently, so that equal vectors would get unequal
-# scores. (OpenBLAS's for AVX2 do so anywhere: NumPy's product is no option.)
-# Columns' counts in a block fit into bytes, which add up several times faster.
-# Rows of a multiple of 4 KB, rare with 144, evict each other from caches.
-ROWS = 240
-COLUMNS = 144
-
-# So many blocks exist at a time: some more than there are cores, since a
-# worker whose product is under way only waits for it.
-WORKERS = 2 + min(os.cpu_count() or 1, 8)
+from kmatch.retrieval.inputs import checked_labels, unit_rows
+from kmatch.retrieval.scores import each_block, pair_scores
 
 # With so many relevant items, sorting a row is quicker than counting for each.
 SORT_FROM = 32
@@ -191,82 +177,8 @@ def top_k(
         return order[places], np.take_along_axis(scores, places, axis=1)
 
     rows = np.arange(len(queries))
-    indices, scores = zip(*_each_block(best, queries, rows, gallery, order))
+    indices, scores = zip(*each_block(best, queries, rows, gallery, order))
     return np.concatenate(indices), np.concatenate(scores)
-
-
-def unit_rows(**embeddings) -> list[np.ndarray]:
-    """Returns both sides' embeddings in float32 with norm 1, zeros as zeros.
-
-    Raises:
-        ValueError: Naming the side, if they cannot be compared.
-    """
-    arrays = [_unit_rows(side, x) for side, x in embeddings.items()]
-    dims = [x.shape[1] for x in arrays]
-    if dims[0] != dims[1]:
-        raise ValueError(
-            f"{_names(embeddings, 'embeddings')} must have the same number of "
-            f"dims. Received: {dims[0]} and {dims[1]}. Take both from one "
-            "model."
-        )
-    return arrays
-
-
-def _unit_rows(side, embeddings):
-    x = np.asarray(embeddings)
-    if x.ndim != 2 or 0 in x.shape:
-        raise ValueError(
-            f"`{side}_embeddings` must be a matrix [items, dims] of at least "
-            f"one item. Received shape: {x.shape}."
-        )
-    if x.dtype != np.float64:
-        x = x.astype(np.float32, copy=False)
-        squares = np.einsum("nd,nd->n", x, x)
-        if 1e-20 < squares.min() and squares.max() < 1e20:
-            return x / np.sqrt(squares)[:, None]
-    largest = np.maximum(x.max(axis=1), -x.min(axis=1))
-    bad = np.flatnonzero(~np.isfinite(largest))
-    if len(bad):
-        raise ValueError(
-            f"`{side}_embeddings` must be finite. Received NaN or infinite "
-            f"values in {len(bad)} of {len(x)} rows, first in row {bad[0]}. "
-            "Leave those items out, or see where training diverged."
-        )
-    # Scaled by its largest entry first, a row's squares cannot overflow.
-    x = x / np.where(largest > 0, largest, 1)[:, None]
-    x = x.astype(np.float32, copy=False)
-    norms = np.sqrt(np.einsum("nd,nd->n", x, x))
-    x /= np.where(norms > 0, norms, 1)[:, None]
-    return x
-
-
-def checked_labels(**sides) -> list[np.ndarray]:
-    """Returns both sides' labels as arrays.
-
-    Raises:
-        ValueError: Naming the side, if there is not one label for each of its
-            embeddings; or if the sides have no label in common.
-    """
-    labels = []
-    for side, (given, embeddings) in sides.items():
-        labels.append(np.asarray(given))
-        if labels[-1].shape != (len(embeddings),):
-            raise ValueError(
-                f"`{side}_labels` must hold one label for each of "
-                f"{len(embeddings)} embeddings. Received shape: "
-                f"{labels[-1].shape}."
-            )
-    if not np.isin(*labels).any():
-        raise ValueError(
-            f"{_names(sides, 'labels')} must have labels in common, or nothing "
-            f"can be found. Received: {labels[0][:3]}... and {labels[1][:3]}..."
-            ". Number both sides the same way."
-        )
-    return labels
-
-
-def _names(sides, what):
-    return " and ".join(f"`{side}_{what}`" for side in sides)
 
 
 def both_ways(images, texts, image_labels, text_labels) -> tuple[Ranks, Ranks]:
@@ -299,7 +211,7 @@ def one_way(queries, gallery, query_labels, gallery_labels) -> Ranks:
         return _ranks_in_rows(scores, first[start:], last[start:], places)
 
     rows = np.arange(len(queries))
-    found = list(_each_block(count, queries, rows, gallery, order))
+    found = list(each_block(count, queries, rows, gallery, order))
     return _ragged(np.concatenate(found), last - first, len(gallery))
 
 
@@ -323,50 +235,6 @@ def _ragged(found, counts, gallery_size):
         gallery_size=gallery_size,
         num_left_out=len(counts) - len(queries),
     )
-
-
-def _each_block(
-    visit: Callable, queries, row_order, gallery, column_order
-) -> Iterator:
-    """Yields what is made of each block of scores and its first row."""
-    columns = _transposed(gallery, column_order)
-
-    def compute(start):
-        rows = row_order[start : start + ROWS]
-        scores = _product(queries, rows, columns)[:, : len(column_order)]
-        return visit(start, scores)
-
-    with _workers() as workers:
-        yield from workers.map(compute, range(0, len(row_order), ROWS))
-
-
-def _transposed(embeddings, order):
-    return tf.transpose(tf.constant(embeddings[_filled(order, COLUMNS)]))
-
-
-def _filled(indices, multiple):
-    """Repeats indices until there is a multiple of some number of them."""
-    return np.resize(indices, -(-len(indices) // multiple) * multiple)
-
-
-def _product(embeddings, rows, columns):
-    product = tf.matmul(embeddings[_filled(rows, ROWS)], columns)
-    return np.asarray(product)[: len(rows)]
-
-
-@contextlib.contextmanager
-def _workers():
-    """Threads whose products GPUs compute in full precision.
-
-    Some GPUs do so only when told to.
-    """
-    reduced = tf.config.experimental.tensor_float_32_execution_enabled()
-    tf.config.experimental.enable_tensor_float_32_execution(False)
-    try:
-        with ThreadPoolExecutor(WORKERS) as workers:
-            yield workers
-    finally:
-        tf.config.experimental.enable_tensor_float_32_execution(reduced)
 
 
 def _ranks_in_rows(scores, first, last, places):
@@ -416,13 +284,15 @@ def _both_from_one_product(queries, gallery, query_labels, gallery_labels):
     rows = np.repeat(np.arange(len(queries)), last - first)
     columns = np.concatenate([places[i:j] for i, j in zip(first, last)])
     pair_rows, pair_columns = row_order[rows], column_order[columns]
-    scores = _pair_scores(queries, gallery, pair_rows, pair_columns)
+    scores = pair_scores(queries, gallery, pair_rows, pair_columns)
 
     # One line for the columns' first relevant rows, one for the second, ...
     line = _occurrence(columns)
     bars = np.full([line.max() + 1, len(gallery)], np.inf, np.float32)
     bars[line, columns] = scores
     higher_bars = np.nextafter(bars, np.float32(np.inf))
+    # Processes may take the smallest numbers for zeros.
+    higher_bars[bars == 0] = np.finfo(np.float32).tiny
     owners = np.zeros(bars.shape, int)
     owners[line, columns] = rows
 
@@ -442,7 +312,7 @@ def _both_from_one_product(queries, gallery, query_labels, gallery_labels):
 
     along, ties = [], []
     ahead = np.zeros(bars.shape, np.int32)
-    for counts in _each_block(count, queries, row_order, gallery, column_order):
+    for counts in each_block(count, queries, row_order, gallery, column_order):
         if counts is None:
             return None
         along.append(counts[0])
@@ -458,27 +328,8 @@ def _both_from_one_product(queries, gallery, query_labels, gallery_labels):
 
 def _count_down(block):
     """Counts what is true in each column of a block."""
-    smallest = np.min_scalar_type(ROWS)
+    smallest = np.min_scalar_type(len(block))
     return np.add.reduce(block.view(np.uint8), axis=0, dtype=smallest)
-
-
-def _pair_scores(queries, gallery, rows, columns):
-    """Scores of pairs, from products of a few columns and all their rows."""
-    scores = np.empty(len(rows), np.float32)
-    by_column = np.argsort(columns, kind="stable")
-    ordered = columns[by_column]
-
-    def fill(start):
-        stop = min(start + COLUMNS, len(gallery))
-        pairs = by_column[slice(*np.searchsorted(ordered, [start, stop]))]
-        if len(pairs):
-            some = _transposed(gallery, np.arange(start, stop))
-            tile = _product(queries, rows[pairs], some)
-            scores[pairs] = tile[np.arange(len(pairs)), columns[pairs] - start]
-
-    with _workers() as workers:
-        list(workers.map(fill, range(0, len(gallery), COLUMNS)))
-    return scores
 
 
 def _occurrence(values):

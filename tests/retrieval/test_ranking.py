@@ -1,8 +1,10 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from kmatch.retrieval import ranking
+from kmatch.retrieval import ranking, scores
 from kmatch.retrieval.ranking import ranks, ranks_both_ways, tie_order, top_k
 from tests.reference import retrieval as reference
 
@@ -104,17 +106,28 @@ def test_precision_of_products_is_left_as_it_was():
         assert now == reduced
 
 
+def test_evaluations_at_a_time_leave_it_as_it_was():
+    enabled = tf.config.experimental.tensor_float_32_execution_enabled()
+    rng = np.random.default_rng(0)
+    images, texts, labels = random([90], rng), random([90], rng), np.arange(90)
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(40):
+            threads.submit(ranks_both_ways, images, texts, labels, labels)
+    now = tf.config.experimental.tensor_float_32_execution_enabled()
+    assert now == enabled
+
+
 def test_kernels_that_round_by_shape_do_not_matter(monkeypatch):
     rng = np.random.default_rng(0)
     labels = np.arange(100), np.arange(300) // 3
     arguments = exact([100], rng), exact([300], rng), *labels
     expected = ranks_both_ways(*arguments)
-    pair_scores = ranking._pair_scores
+    pair_scores = ranking.pair_scores
 
     def rounded(*arguments):
         return np.nextafter(pair_scores(*arguments), np.float32(1))
 
-    monkeypatch.setattr(ranking, "_pair_scores", rounded)
+    monkeypatch.setattr(ranking, "pair_scores", rounded)
     for ours, without in zip(ranks_both_ways(*arguments), expected):
         same(ours, without)
 
@@ -126,7 +139,7 @@ def test_block_size_does_not_matter(draw, monkeypatch):
     labels = np.arange(1000), rng.integers(1000, size=2000)
     results = []
     for rows in 96, 192, 960:
-        monkeypatch.setattr(ranking, "ROWS", rows)
+        monkeypatch.setattr(scores, "ROWS", rows)
         results.append(ranks_both_ways(images, texts, *labels))
     for other in results[1:]:
         same(results[0][0], other[0])
