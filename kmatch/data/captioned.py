@@ -81,6 +81,16 @@ class Splits(NamedTuple):
     test: CaptionedImages
 
 
+def check_split(split):
+    """Refuses what is no split, such as a whole data set."""
+    if not isinstance(split, CaptionedImages):
+        raise ValueError(
+            "A split is a kmatch.data.CaptionedImages, such as data.test or "
+            "what from_pairs returns. Received: "
+            f"{type(split).__name__}."
+        )
+
+
 def from_pairs(
     images: Sequence,
     captions: Sequence[str],

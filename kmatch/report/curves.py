@@ -2,6 +2,7 @@
 
 import json
 import os
+import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -63,18 +64,24 @@ def read_history(history) -> list[dict[str, float]]:
     history = getattr(history, "history", history)
     if callable(history):  # a Checkpoint
         history = history()
-    if isinstance(history, Mapping):
-        epochs = max(map(len, history.values()), default=0)
-        history = [
-            {name: own[i] for name, own in history.items() if i < len(own)}
-            for i in range(epochs)
-        ]
-    if not all(isinstance(logs, Mapping) for logs in history):
+    try:
+        if isinstance(history, Mapping):
+            history = _by_epoch(history)
+        return [{n: float(x) for n, x in logs.items()} for logs in history]
+    except (AttributeError, TypeError, ValueError):
         raise ValueError(
-            "`history` must hold the logs of each epoch. Pass what `fit` "
-            "returned, or the path of a history.json."
-        )
-    return [{n: float(x) for n, x in logs.items()} for logs in history]
+            "`history` must hold the logs of each epoch, by name a number. "
+            "Pass what `fit` returned, or the path of a history.json. "
+            f"Received: {reprlib.repr(history)}."
+        ) from None
+
+
+def _by_epoch(columns):
+    epochs = max(map(len, columns.values()), default=0)
+    return [
+        {name: own[i] for name, own in columns.items() if i < len(own)}
+        for i in range(epochs)
+    ]
 
 
 def losses_plot(history: Sequence[Mapping[str, float]]) -> str:

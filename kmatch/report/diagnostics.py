@@ -23,9 +23,16 @@ _PAIRS = 20_000
 def norms(embedded: Embedded) -> dict[str, np.ndarray]:
     """Norms of the embeddings by modality, before they are normalised."""
     return {
-        "images": np.linalg.norm(embedded.images, axis=1),
-        "captions": np.linalg.norm(embedded.texts, axis=1),
+        "images": _norms(embedded.images),
+        "captions": _norms(embedded.texts),
     }
+
+
+def _norms(embeddings):
+    x = embeddings.astype(np.float64)
+    # Squares of scaled entries cannot overflow.
+    scale = np.maximum(np.abs(x).max(axis=1), np.finfo(np.float64).tiny)
+    return scale * np.linalg.norm(x / scale[:, None], axis=1)
 
 
 def are_unit(lengths: dict[str, np.ndarray]) -> bool:
@@ -213,7 +220,7 @@ def _histograms(axes, values, colors):
             shares = np.histogram(own, edges)[0] / len(own)
             axes.stairs(
                 100 * shares, edges, fill=True, alpha=0.45, color=color,
-                label=f"{name}, mean {own.mean():.2f}",
+                label=f"{name}, mean {own.mean():.2g}",
             )  # fmt: skip
     axes.set_ylabel("Share (%)")
     legend_above(axes, columns=2)

@@ -1,14 +1,17 @@
 """Galleries: queries and their first results, hits and misses marked."""
 
 import base64
+import logging
 from collections.abc import Callable, Sequence
 from html import escape
 
 import numpy as np
 import tensorflow as tf
 
-from kmatch.data.images import image_bytes
+from kmatch.data.images import image_bytes, image_name
 from kmatch.retrieval.examples import KINDS, Example
+
+_log = logging.getLogger("kmatch")
 
 THUMBNAIL = 200
 PLACES = {
@@ -17,11 +20,32 @@ PLACES = {
 }
 
 
-def thumbnail(image) -> str:
-    """Returns an image as a data address, small enough for a page."""
-    decoded = tf.io.decode_image(
-        image_bytes(image), channels=3, expand_animations=False
-    )
+# Stands for an image that can no longer be read.
+UNREADABLE = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' "
+    "viewBox='0 0 2 2'%3E%3Crect width='2' height='2' fill='%23888'/%3E"
+    "%3C/svg%3E"
+)
+
+
+def thumbnail(images: Sequence, index: int) -> str:
+    """Returns an image as a data address, small enough for a page.
+
+    One that cannot be read, though it could when it was encoded, is named and
+    shown as a grey square.
+    """
+    try:
+        return _thumbnail(image_bytes(images[index]))
+    except tf.errors.OpError:
+        _log.warning(
+            "The page shows a grey square for %s, which cannot be read.",
+            image_name(images, index),
+        )
+        return UNREADABLE
+
+
+def _thumbnail(file):
+    decoded = tf.io.decode_image(file, channels=3, expand_animations=False)
     height, width = decoded.shape[:2]
     scale = min(1.0, THUMBNAIL / max(height, width))
     size = [max(1, round(height * scale)), max(1, round(width * scale))]

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import os
 import tempfile
 from collections.abc import Mapping
@@ -17,6 +18,11 @@ from kmatch.version import __version__
 
 PAGE, METRICS = "index.html", "metrics.json"
 FORMAT_VERSION = 1
+GALLERIES = {
+    "all": "The gallery holds each image once and every caption.",
+    "coco-1k": "Means over galleries of 1000 images and their captions each.",
+    "class": "Each class has one text, the mean of its captions.",
+}
 
 
 def save(
@@ -27,13 +33,9 @@ def save(
     title: str,
 ) -> Path:
     """Writes a report's page and `metrics.json`; see `Report.save`."""
-    _check_packages()
-    history = curves.read_history(history)
+    check_folder(directory)
     directory = Path(directory)
-    if directory.exists() and not directory.is_dir():
-        raise ValueError(
-            f"The report goes into a folder, and '{directory}' is a file."
-        )
+    history = curves.read_history(history)
     found = _Findings(report)
     page = _page(report, found, others, history, title)
     figures = {
@@ -53,12 +55,18 @@ def save(
     # All is made before anything is written, and each file is put in place
     # in one step.
     directory.mkdir(parents=True, exist_ok=True)
-    _write(directory / METRICS, json.dumps(figures, indent=2) + "\n")
+    text = json.dumps(_finite(figures), indent=2, allow_nan=False)
+    _write(directory / METRICS, text + "\n")
     _write(directory / PAGE, page)
     return directory / PAGE
 
 
-def _check_packages():
+def check_folder(directory: str | os.PathLike):
+    """Refuses what no page can be written to, or if there is none to write."""
+    if Path(directory).exists() and not Path(directory).is_dir():
+        raise ValueError(
+            f"The report goes into a folder, and '{directory}' is a file."
+        )
     missing = [
         package
         for module, package in (
@@ -72,6 +80,17 @@ def _check_packages():
             f"The report page needs {' and '.join(missing)}: "
             'pip install "kmatch[report]".'
         )
+
+
+def _finite(value):
+    """Puts null for what JSON has no number for."""
+    if isinstance(value, Mapping):
+        return {name: _finite(own) for name, own in value.items()}
+    if isinstance(value, list):
+        return [_finite(own) for own in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def _write(path, text):
@@ -93,8 +112,9 @@ class _Findings:
 
     def __init__(self, report):
         embedded = report.embedded
-        if report.protocol in ("coco-1k", "class"):
-            # Pictures are of one gallery with all images and all captions.
+        # Pictures are of one gallery with all images and all captions.
+        self.own_gallery = report.protocol in ("coco-1k", "class")
+        if self.own_gallery:
             self.i2t, self.t2i = ranks_both_ways(
                 embedded.images, embedded.texts,
                 embedded.image_labels, embedded.text_labels,
@@ -193,8 +213,8 @@ def _figure(svg, caption):
 def _results(report, others):
     return f"""{tables.paper_table(report, others)}
 <p class="note">Percent, with 95 % intervals: images are resampled with their
-captions, and whatever else shares a label. The gallery holds each image once
-and every caption.</p>
+captions, and whatever else shares a label.
+{GALLERIES.get(report.protocol, GALLERIES["all"])}</p>
 <details><summary>Every figure</summary>{tables.metrics_table(report)}</details>
 """
 
@@ -219,7 +239,7 @@ def _examples(report, found):
                 shown,
                 direction,
                 ranks.gallery_size,
-                lambda i: galleries.thumbnail(split.images[images[i]]),
+                lambda i: galleries.thumbnail(split.images, images[i]),
                 lambda i: split.captions[captions[i]],
             )
         )
@@ -298,7 +318,9 @@ def _recall(report, found):
         parts.append(
             _figure(
                 diagnostics.length_plot(found.lengths, report.ks),
-                "Text-to-image recall by caption length.",
+                "Text-to-image recall by caption length."
+                + " Here each caption searches among all images."
+                * found.own_gallery,
             )
         )
     return f'<div class="figures">{"".join(parts)}</div>'

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import threading
 from collections.abc import Iterator
 from html import escape
 
@@ -37,6 +38,9 @@ _STYLE = {
 }
 
 
+_LOCK = threading.Lock()
+
+
 class Plot:
     """A figure that becomes SVG when its `with` block ends.
 
@@ -59,11 +63,14 @@ def plot(description: str) -> Iterator[Plot]:
         description: What the plot shows, for those who cannot see it.
     """
     # Without pyplot: no window system is asked for, no state stays behind.
-    from matplotlib import rc_context
+    from matplotlib import rc_context, rcdefaults, rcParams
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    with rc_context(_STYLE):
+    # The settings are the whole process's, and a user may have own ones.
+    with _LOCK, rc_context():
+        rcdefaults()
+        rcParams.update(_STYLE)
         figure = Figure(SIZE, layout="constrained")
         FigureCanvasSVG(figure)
         drawing = Plot(figure.subplots(), figure)

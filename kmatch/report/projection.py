@@ -42,6 +42,8 @@ def projection_plot(embedded: Embedded) -> str | None:
     both = np.concatenate([x, z])
     if np.ptp(both, axis=0).max() < 1e-6:
         return None  # nothing to tell apart
+    if both.shape[1] == 1:  # too flat to begin with its two main directions
+        both = np.pad(both, [(0, 0), (0, 1)])
     # Threads would wait for each other longer than so few points take.
     with threadpool_limits(1):
         points = TSNE(

@@ -15,6 +15,7 @@ STYLE = """
 html { scroll-behavior: smooth; -webkit-text-size-adjust: 100%; }
 body {
   margin: 0; background: var(--paper); color: var(--ink);
+  overflow-wrap: anywhere;
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans",
     "Liberation Sans", sans-serif;
 }

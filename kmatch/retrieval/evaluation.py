@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kmatch.data.captioned import CaptionedImages
+from kmatch.data.captioned import CaptionedImages, check_split
 from kmatch.data.images import image_name
 from kmatch.matchers import Matcher, SavedMatcher
-from kmatch.retrieval.measures import check_ks
+from kmatch.retrieval.inputs import checked_ks, checked_labels, matrices
 from kmatch.retrieval.protocols import (
     Embedded,
     check_fits,
@@ -61,10 +61,12 @@ def evaluate(
     """
     # Before the encoding, which may take long.
     check_protocol(protocol)
-    check_ks(ks)
+    ks = checked_ks(ks)
     readable = None
+    if split is not None:
+        check_split(split)
     if isinstance(matcher, (tuple, list)):
-        images, texts = map(np.asarray, matcher)
+        images, texts = _two("embeddings", matcher)
         if (labels is None) == (split is None):
             raise ValueError(
                 "Embeddings are evaluated with a split, or with "
@@ -73,7 +75,12 @@ def evaluate(
             )
         if labels is None:
             labels = split.labels, split.text_labels
-        check_fits(protocol, np.asarray(labels[0]))
+        image_labels, text_labels = _two("labels", labels)
+        images, texts = matrices(image=images, text=texts)
+        labels = checked_labels(
+            image=(image_labels, images), text=(text_labels, texts)
+        )
+        check_fits(protocol, labels[0])
         num_images = len(images)
     else:
         if split is None or labels is not None:
@@ -83,16 +90,33 @@ def evaluate(
         check_fits(protocol, split.labels)
         if isinstance(matcher, (str, os.PathLike)):
             matcher = SavedMatcher(matcher)
+        if not isinstance(matcher, (Matcher, SavedMatcher)):
+            raise ValueError(
+                "What is evaluated is a kmatch.Matcher, the folder of an "
+                "exported one, or (image embeddings, text embeddings). "
+                f"Received: {type(matcher).__name__}."
+            )
         images, texts, kept = encode_split(matcher, split, normalized=False)
         report_left_out(split, kept)
         labels = kept.labels, kept.text_labels
         readable = kept.images, kept.captions
         num_images = len(split.images)
-    embedded = Embedded(images, texts, *map(np.asarray, labels))
+    embedded = Embedded(images, texts, *labels)
     folds = measure_folds(
         embedded, protocol, num_images, ks=ks, legacy_map=legacy_map
     )
     return Report(folds, embedded, ks, protocol, split, readable)
+
+
+def _two(what, given):
+    """What a pair holds, of the images and of the texts."""
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise ValueError(
+            f"The {what} are a pair, (images', texts'). Received: "
+            f"{type(given).__name__}"
+            f"{f' of {len(given)}' if hasattr(given, '__len__') else ''}."
+        )
+    return given
 
 
 def encode_split(

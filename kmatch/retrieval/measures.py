@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from kmatch.retrieval.inputs import checked_labels, unit_rows
+from kmatch.retrieval.inputs import checked_ks, checked_labels, unit_rows
 from kmatch.retrieval.ranking import Ranks, both_ways, one_way
 
 _log = logging.getLogger("kmatch")
@@ -132,7 +132,7 @@ def measure(
     ap50_queries: str = "class",
 ) -> Measured:
     """Measures each query; the arguments are those of `metrics`."""
-    check_ks(ks)
+    ks = checked_ks(ks)
     if ap50_queries not in ("class", "caption"):
         raise ValueError(
             "`ap50_queries` must be 'class' or 'caption'. "
@@ -176,15 +176,6 @@ def measure(
         *class_precision_range(by_class, classes, k=50),
     )
     return Measured(i2t, t2i, samples, tuple(recalls), len(clusters))
-
-
-def check_ks(ks: Sequence[int]):
-    """Refuses what cannot be the K of R@K."""
-    if len(ks) == 0 or any(k < 1 or k != int(k) for k in ks):
-        raise ValueError(
-            f"`ks` must be whole numbers from 1, such as (1, 5, 10). "
-            f"Received: {ks}."
-        )
 
 
 def hits_at_k(found: Ranks, k: int) -> np.ndarray:

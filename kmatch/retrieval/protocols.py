@@ -1,5 +1,6 @@
 """Protocols: who searches among whom, and which figures papers show."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -7,6 +8,8 @@ import numpy as np
 
 from kmatch.retrieval.inputs import checked_labels, unit_rows
 from kmatch.retrieval.measures import Measured, class_means, measure
+
+_log = logging.getLogger("kmatch")
 
 FOLD = 1000
 DIRECTIONS = {"i2t": "Image-to-Text", "t2i": "Text-to-Image"}
@@ -24,7 +27,7 @@ class Embedded:
 
 def check_protocol(protocol: str):
     """Refuses a protocol that does not exist."""
-    if protocol not in PROTOCOLS:
+    if not isinstance(protocol, str) or protocol not in PROTOCOLS:
         raise ValueError(
             f"There is no protocol {protocol!r}. Choose one of "
             f"{', '.join(PROTOCOLS)}."
@@ -105,25 +108,36 @@ def _coco_1k(embedded, num_images):
             f"{num_images - len(embedded.images)} of {num_images} cannot be "
             "read. Mend them, or use protocol 'all'."
         )
-    _, texts_labels = checked_labels(
-        image=(embedded.image_labels, embedded.images),
-        text=(embedded.text_labels, embedded.texts),
+    # Checked as a whole, so that errors name the rows the caller knows.
+    images, texts = unit_rows(image=embedded.images, text=embedded.texts)
+    image_labels, text_labels = checked_labels(
+        image=(embedded.image_labels, images),
+        text=(embedded.text_labels, texts),
     )
+    lost = np.count_nonzero(~np.isin(text_labels, image_labels))
+    if lost:
+        _log.warning(
+            "Measured without %d of %d texts: no image has their label.",
+            lost,
+            len(texts),
+        )
     folds = []
     for start in range(0, num_images, FOLD):
-        images = slice(start, start + FOLD)
-        labels = embedded.image_labels[images]
-        texts = np.isin(texts_labels, labels)
+        fold = slice(start, start + FOLD)
+        own = np.isin(text_labels, image_labels[fold])
+        if not own.any():
+            raise ValueError(
+                f"Images {start} to {start + FOLD - 1}, a fold of protocol "
+                "'coco-1k', have no texts. Leave them out, or use protocol "
+                "'all'."
+            )
         folds.append(
             Embedded(
-                embedded.images[images],
-                embedded.texts[texts],
-                labels,
-                texts_labels[texts],
+                images[fold], texts[own], image_labels[fold], text_labels[own]
             )
         )
     spread = len(np.concatenate([np.unique(f.image_labels) for f in folds]))
-    if spread > len(np.unique(embedded.image_labels)):
+    if spread > len(np.unique(image_labels)):
         raise ValueError(
             "Protocol 'coco-1k' needs an image's captions in one fold, and "
             "some labels have images in several. Give each image a label of "

@@ -1,12 +1,15 @@
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
+import matplotlib
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import kmatch
-from kmatch.report import curves, diagnostics, page, projection
+from kmatch.report import curves, diagnostics, galleries, page, projection
 from kmatch.retrieval.examples import examples
 from kmatch.retrieval.protocols import Embedded
 from tests.reference import retrieval as reference
@@ -122,6 +125,52 @@ def test_collapsed_embeddings_of_one_class_have_a_page(tmp_path):
     assert figures["diagnostics"]["mean_similarities"]["unmatched"] is None
 
 
+def test_images_that_have_gone_are_grey_and_named(
+    trained, unseen, tmp_path, caplog
+):
+    files = [tmp_path / f"{i}.png" for i in range(12)]
+    for file, image in zip(files, unseen.images):
+        file.write_bytes(tf.io.encode_png(image).numpy())
+    split = kmatch.data.CaptionedImages(
+        files, unseen.captions[:12], np.arange(12)
+    )
+    report = kmatch.evaluate(trained, split)
+    files[3].unlink()
+    files[4].write_bytes(b"no image")
+    html = report.save(tmp_path / "report").read_text()
+    assert html.count(galleries.UNREADABLE) >= 2
+    assert "3.png" in caplog.text and "4.png" in caplog.text
+
+
+def test_the_page_takes_any_numbers(tmp_path):
+    x = 300 * np.linspace(1, 2, 8, dtype=np.float16)[:, np.newaxis]
+    for images in x, x.astype(np.float64) * 1e200:
+        labels = np.arange(8)
+        report = kmatch.evaluate(
+            (images, images), labels=(labels, labels), ks=np.array([1, 5])
+        )
+        history = {"loss": [1.0, np.nan], "val_t2i_r1": [0.1, np.inf]}
+        folder = report.save(tmp_path, history=history).parent
+        figures = json.loads(
+            (folder / "metrics.json").read_text(), parse_constant=pytest.fail
+        )
+        assert figures["history"][1] == {"loss": None, "val_t2i_r1": None}
+        norms = figures["diagnostics"]["mean_norms"]
+        assert norms["images"] == pytest.approx(images[:, 0].mean(dtype=float))
+
+
+def test_the_users_settings_are_left_alone_and_do_not_show(tmp_path):
+    x, labels = np.eye(6), np.arange(6)
+    report = kmatch.evaluate((x, x), labels=(labels, labels))
+    plain = report.save(tmp_path).read_text()
+    with matplotlib.rc_context({"axes.grid": True, "font.family": "cursive"}):
+        before = dict(matplotlib.rcParams)
+        with ThreadPoolExecutor(4) as threads:
+            saves = [threads.submit(report.save, tmp_path) for _ in range(8)]
+        assert {own.result().read_text() for own in saves} == {plain}
+        assert dict(matplotlib.rcParams) == before
+
+
 @pytest.mark.parametrize("form", ["list", "dict", "file", "folder", "fit"])
 def test_histories_come_in_many_forms(form, tmp_path):
     (tmp_path / "history.json").write_text(json.dumps(HISTORY))
@@ -141,8 +190,9 @@ def test_histories_come_in_many_forms(form, tmp_path):
     assert curves.read_history(kmatch.callbacks.Checkpoint(tmp_path)) == HISTORY
     with pytest.raises(ValueError, match="There is no"):
         curves.read_history(tmp_path / "none")
-    with pytest.raises(ValueError, match="logs of each epoch"):
-        curves.read_history([1, 2])
+    for bad in [1, 2], 5, {"loss": 1.0}, [{"loss": [1, 2]}], [{"loss": None}]:
+        with pytest.raises(ValueError, match="logs of each epoch"):
+            curves.read_history(bad)
 
 
 def drawn(seed=0):

@@ -174,6 +174,35 @@ def test_queries_without_a_counterpart_are_left_out_and_counted(caplog):
     assert measured["rsum"] == 200
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", "b", "c"],
+        [-5, 2**63 + 1, 2**70],
+        [2**60, 2**60 + 1, 2**60 + 2],
+        np.array([2**63, 2**63 + 1, 2**63 + 2], np.uint64),
+        [1.0, 2.0, 4.0],
+        np.array(["a", "bb", "a b"], object),
+    ],
+)
+def test_labels_are_numbers_or_strings(labels):
+    rng = np.random.default_rng(0)
+    images, texts = related(np.arange(3), rng), related(np.arange(6) // 2, rng)
+    same = [label for label in labels for _ in range(2)]
+    measured = metrics(images, texts, labels, same, ks=(1, 2))
+    assert measured == metrics(
+        images, texts, [0, 1, 2], [0, 0, 1, 1, 2, 2], ks=(1, 2)
+    )
+
+
+def test_labels_of_unlike_integers_match_exactly():
+    labels = np.arange(3) + 2**60
+    measured = metrics(
+        np.eye(3), np.eye(3)[[1, 2, 0]], labels.astype(np.uint64), labels
+    )
+    assert measured["i2t_r1"] == 0
+
+
 GOOD = dict(
     image_embeddings=np.eye(3),
     text_embeddings=np.eye(3),
@@ -213,8 +242,31 @@ GOOD = dict(
             {"image_labels": [5, 6, 7]},
             "`image_labels` and `text_labels` must have labels in common",
         ),
-        ({"ks": ()}, "`ks` must be whole numbers"),
-        ({"ks": (0, 1)}, "`ks` must be whole numbers"),
+        *[
+            ({"ks": ks}, "`ks` must be different whole numbers from 1")
+            for ks in [(), (0, 1), (1, 1, 5), (1.5,), (True, 2), 5, None, "15"]
+        ],
+        *[
+            ({"image_labels": labels}, "`image_labels` must be whole numbers")
+            for labels in [
+                [0, 1, None],
+                [0, 1, np.nan],
+                [0, 1, "2"],
+                [0, 1, 2.5],
+            ]
+        ],
+        (
+            {"image_labels": ["0", "1", "2"]},
+            "`image_labels` and .* of one kind. Received: strings and numbers",
+        ),
+        (
+            {"image_embeddings": 1j * np.eye(3)},
+            "`image_embeddings` must be real .* ndarray of complex128",
+        ),
+        (
+            {"text_embeddings": np.ma.masked_equal(np.eye(3), 1)},
+            "`text_embeddings` must be .* Received: MaskedArray",
+        ),
         ({"ap50_queries": "image"}, "'class' or 'caption'"),
     ],
 )

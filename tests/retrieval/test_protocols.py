@@ -57,6 +57,25 @@ def test_1k_needs_whole_folds(small_folds):
         kmatch.evaluate(noisy(*shared), labels=shared, protocol="coco-1k")
 
 
+def test_1k_says_what_is_wrong_where_the_caller_knows_it(small_folds, caplog):
+    labels = (np.arange(40),) * 2
+    images, texts = noisy(*labels)
+
+    def evaluate(texts, text_labels):
+        return kmatch.evaluate(
+            (images, texts), labels=(labels[0], text_labels), protocol="coco-1k"
+        )
+
+    lost = np.where(np.arange(40) % 20 < 2, -1, labels[1])
+    evaluate(texts, lost)
+    assert "without 4 of 40 texts: no image" in caplog.text
+    with pytest.raises(ValueError, match="Images 20 to 39, .* have no texts"):
+        evaluate(texts[:20], labels[1][:20])
+    texts[35] = np.nan
+    with pytest.raises(ValueError, match="1 of 40 rows, first in row 35"):
+        evaluate(texts, labels[1])
+
+
 def test_5k_is_all_of_them(small_folds):
     labels = (np.arange(100),) * 2
     pair = noisy(*labels)
