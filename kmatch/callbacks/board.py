@@ -23,6 +23,8 @@ class Board:
 
     def __init__(self, log_dir: str | os.PathLike):
         self._log_dir = os.fspath(log_dir)
+        # Tried now, not after the first epoch.
+        os.makedirs(self._log_dir, exist_ok=True)
         self._writer = None
         self._last = None
         self._step = 0

@@ -1,12 +1,13 @@
 """A watch for training that has stopped to learn anything."""
 
 import logging
+from numbers import Integral
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from kmatch.data.captioned import CaptionedImages
+from kmatch.data.captioned import CaptionedImages, check_split
 from kmatch.data.modalities import IMAGE, TEXT
 from kmatch.retrieval.evaluation import encode_split
 from kmatch.retrieval.measures import mean_similarity
@@ -53,14 +54,18 @@ class CollapseWatch(keras.callbacks.Callback):
         warmup: int = 200,
     ):
         super().__init__()
-        for name, number, least in (
-            ("num_pairs", num_pairs, 2),
-            ("patience", patience, 2),
-        ):
-            if number < least:
+        for name, number in ("num_pairs", num_pairs), ("patience", patience):
+            if not isinstance(number, Integral) or number < 2:
                 raise ValueError(
-                    f"{name} must be at least {least}. Received: {number}."
+                    f"{name} must be a whole number from 2. "
+                    f"Received: {number!r}."
                 )
+        check_split(split)
+        if len(split.images) < 2:
+            raise ValueError(
+                "Whether embeddings are alike shows in two images or more. "
+                f"Received: {split}."
+            )
         self.patience = patience
         self.warmup = warmup
         self.warned = False

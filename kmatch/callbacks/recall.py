@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import keras
 
 from kmatch.callbacks.board import Board
-from kmatch.data.captioned import CaptionedImages
+from kmatch.data.captioned import CaptionedImages, check_split
 from kmatch.retrieval.evaluation import encode_split, report_left_out
+from kmatch.retrieval.inputs import checked_ks
 from kmatch.retrieval.measures import measure
 from kmatch.retrieval.protocols import Embedded
 
@@ -39,8 +40,9 @@ class RecallAtK(keras.callbacks.Callback):
         log_dir: str | os.PathLike | None = None,
     ):
         super().__init__()
+        check_split(split)
         self.split = split
-        self.ks = ks
+        self.ks = checked_ks(ks)
         self._board = None if log_dir is None else Board(log_dir)
         self._reported = False
 

@@ -3,10 +3,9 @@
 import argparse
 from pathlib import Path
 
-import keras
-
-from kmatch import data
+from kmatch import data, report
 from kmatch.callbacks.checkpoint import HISTORY
+from kmatch.cli.models import load_matcher
 from kmatch.retrieval import PROTOCOLS, evaluate
 from kmatch.retrieval.published import published
 
@@ -23,6 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser):
         choices=PROTOCOLS,
         help="who searches among whom; default: %(default)s",
     )
+    add(
+        "--ks",
+        nargs="+",
+        type=int,
+        default=(1, 5, 10),
+        metavar="K",
+        help="the K of R@K; default: 1 5 10",
+    )
     add("--report", metavar="DIR", help="write a page with everything to DIR")
     add(
         "--history",
@@ -32,18 +39,22 @@ def add_arguments(parser: argparse.ArgumentParser):
 
 
 def run(arguments: argparse.Namespace):
+    history = arguments.history or _own_history(Path(arguments.model))
+    if arguments.report:  # what would fail after the evaluation fails now
+        report.check_folder(arguments.report)
+        history = report.read_history(history)
     split = getattr(data.load(arguments.data, arguments.root), arguments.split)
     model = arguments.model
     if model.endswith(".keras"):
-        model = keras.models.load_model(model)
-    report = evaluate(model, split, protocol=arguments.protocol)
+        model = load_matcher(model)
+    found = evaluate(model, split, ks=arguments.ks, protocol=arguments.protocol)
     others = published(arguments.data, arguments.protocol)
-    print(report.table(others))
+    print(found.table(others))
     if arguments.report:
-        page = report.save(
+        page = found.save(
             arguments.report,
             others=others,
-            history=arguments.history or _own_history(Path(arguments.model)),
+            history=history,
             title=f"{Path(arguments.model).stem} on {arguments.data}",
         )
         print(f"Report: {page}")

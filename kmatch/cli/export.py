@@ -2,8 +2,7 @@
 
 import argparse
 
-import keras
-
+from kmatch.cli.models import load_matcher
 from kmatch.serving import export
 
 
@@ -13,5 +12,4 @@ def add_arguments(parser: argparse.ArgumentParser):
 
 
 def run(arguments: argparse.Namespace):
-    model = keras.models.load_model(arguments.model)
-    print(export(model, arguments.directory))
+    print(export(load_matcher(arguments.model), arguments.directory))

@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     try:
         parsed.run(parsed)
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         print(f"kmatch: {error}", file=sys.stderr)
         return 1
     return 0

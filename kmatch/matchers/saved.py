@@ -35,9 +35,7 @@ class SavedMatcher:
 
     def __init__(self, directory: str | os.PathLike):
         self.directory = _version_folder(Path(directory))
-        metadata = json.loads((self.directory / METADATA).read_text())
-        check_format_version(metadata["format_version"])
-        self.embedding_dim = metadata["embedding_dim"]
+        self.embedding_dim = _embedding_dim(self.directory / METADATA)
         import tensorflow_text  # noqa: F401, the ops of the tokenizer
 
         self._signatures = tf.saved_model.load(self.directory).signatures
@@ -109,13 +107,26 @@ def _file(image):
         return b""  # which no decoder takes
 
 
+def _embedding_dim(file):
+    try:
+        metadata = json.loads(file.read_text())
+        version, dim = metadata["format_version"], metadata["embedding_dim"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"'{file}', which describes an exported model, cannot be read "
+            f"({type(error).__name__}). Export the model again."
+        ) from error
+    check_format_version(version)
+    return dim
+
+
 def _version_folder(directory):
     if (directory / METADATA).is_file():
         return directory
     numbers = versions(directory) if directory.is_dir() else []
     if not numbers:
-        raise ValueError(
-            f"'{directory}' holds no exported model. Pass the folder that "
-            "kmatch.export was given."
-        )
+        instead = "Pass the folder that kmatch.export was given."
+        if directory.suffix == ".keras":
+            instead = "Pass what keras.models.load_model makes of it."
+        raise ValueError(f"'{directory}' holds no exported model. {instead}")
     return directory / str(numbers[-1])

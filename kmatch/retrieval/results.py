@@ -188,15 +188,18 @@ class Report(Mapping):
             }
         rows.update({name: _percent(row) for name, row in others.items()})
         names = max(map(len, [size, *rows])) + 3
-        width = max(6 * len(self.ks), len(DIRECTIONS["i2t"])) + 3
+        longest = max(len(x) for own in shown.values() for x in own.values())
+        cell = max(6, longest + 1)
+        width = max(cell * len(self.ks), len(DIRECTIONS["i2t"])) + 3
         lines = [size.ljust(names), "".ljust(names)]
         for direction, titles in shown.items():
             lines[0] += DIRECTIONS[direction].rjust(width)
-            lines[1] += _cells(titles.values(), width)
+            lines[1] += _cells(titles.values(), cell, width)
         for name, row in rows.items():
             line = name.ljust(names)
             for titles in shown.values():
-                line += _cells([row.get(key, "-") for key in titles], width)
+                own = [row.get(key, "-") for key in titles]
+                line += _cells(own, cell, width)
             lines.append(line)
         return "\n".join(lines)
 
@@ -249,28 +252,32 @@ def _percent(row):
     return {name: f"{value * 100:.1f}" for name, value in row.items()}
 
 
-def _cells(texts, width):
-    return "".join(text.rjust(6) for text in texts).rjust(width)
+def _cells(texts, cell, width):
+    return "".join(text.rjust(cell) for text in texts).rjust(width)
 
 
 def _check_same_queries(this, other):
     if not isinstance(other, Report):
         raise ValueError(
             "compare takes the report of another evaluation. "
-            f"Received: {other!r}."
+            f"Received: {type(other).__name__}."
         )
-    for what in "protocol", "ks":
-        if getattr(this, what) != getattr(other, what):
+    for what in "protocol", "ks", "metrics":
+        left, right = (
+            tuple(report) if what == "metrics" else getattr(report, what)
+            for report in (this, other)
+        )
+        if left != right:
             raise ValueError(
                 f"Reports compare with the same {what}. Received "
-                f"{getattr(this, what)} and {getattr(other, what)}."
+                f"{left} and {right}."
             )
     same = all(
         np.array_equal(
             getattr(this.embedded, side), getattr(other.embedded, side)
         )
         for side in ("image_labels", "text_labels")
-    ) and set(this) == set(other)
+    )
     if this.split is not None and other.split is not None:
         same = same and this.split.captions == other.split.captions
     if not same:

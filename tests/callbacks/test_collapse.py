@@ -81,7 +81,11 @@ def test_divergence_is_named(build, losses, scenes, caplog):
 
 
 def test_bad_settings(scenes):
-    with pytest.raises(ValueError, match="num_pairs must be at least 2"):
+    with pytest.raises(ValueError, match="num_pairs must be a whole number"):
         kmatch.callbacks.CollapseWatch(scenes, num_pairs=1)
-    with pytest.raises(ValueError, match="patience must be at least 2"):
+    with pytest.raises(ValueError, match="patience must be a whole number"):
         kmatch.callbacks.CollapseWatch(scenes, patience=0)
+    with pytest.raises(ValueError, match="in two images or more"):
+        kmatch.callbacks.CollapseWatch(
+            kmatch.data.from_pairs(scenes.images[:1], scenes.captions[:1])
+        )

@@ -103,3 +103,16 @@ def test_figures_and_a_gallery_for_tensorboard(trained, scenes, tmp_path):
     assert value.metadata.summary_description in scenes.captions
     own = [n for n in galleries if n.startswith("gallery Image-to-Text/")]
     assert "✓" in galleries[own[-1]].metadata.summary_description
+
+
+def test_bad_settings_are_refused_before_training(shapes, tmp_path):
+    recall = kmatch.callbacks.RecallAtK
+    for ks in (0,), 5, None, ():
+        with pytest.raises(ValueError, match="different whole numbers"):
+            recall(shapes.val, ks=ks)
+    for split in None, shapes:
+        with pytest.raises(ValueError, match="such as data.test"):
+            recall(split)
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        recall(shapes.val, log_dir=tmp_path / "file")

@@ -1,6 +1,8 @@
+import keras
 import pytest
 
 from kmatch.cli.main import main
+from kmatch.report import page
 
 
 def test_export_then_evaluate(trained, tmp_path, capsys):
@@ -20,14 +22,48 @@ def test_export_then_evaluate(trained, tmp_path, capsys):
     assert shown == f"{exported}Report: {page}\n"
     html = page.read_text()
     assert "model on shapes" in html and 'id="training"' in html
+    assert main([*arguments, "--ks", "3"]) == 0
+    assert "R@3" in capsys.readouterr().out
     assert main([*arguments, "--protocol", "coco-1k"]) == 1
     assert "folds of 1000 images" in capsys.readouterr().err
 
 
-def test_bad_input_ends_in_one_line(tmp_path, capsys):
-    assert main(["evaluate", str(tmp_path)]) == 1
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["."], "'.' holds no exported model"),
+        (["none.keras"], "There is no file 'none.keras'"),
+        (["text.keras"], "no Keras model, or is damaged"),
+        (["plain.keras"], "holds a Sequential. Pass a saved kmatch.Matcher"),
+        (["version"], "describes an exported model, cannot be read (KeyError)"),
+        (["other"], "cannot be read (FileNotFoundError)"),
+        ([".", "--ks", "1", "1"], "different whole numbers from 1"),
+        ([".", "--report", "text.keras"], "'text.keras' is a file"),
+        ([".", "--report", "page", "--history", "none"], "There is no 'none'"),
+        ([".", "--data", "coco", "--root", "none"], "none"),
+    ],
+)
+def test_bad_input_ends_in_one_line(
+    arguments, message, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.keras").write_text("no model")
+    keras.Sequential([keras.Input([1]), keras.layers.Dense(1)]).save(
+        "plain.keras"
+    )
+    (tmp_path / "version").mkdir()
+    (tmp_path / "version" / "kmatch.json").write_text("{}")
+    (tmp_path / "other" / "1").mkdir(parents=True)
+    assert main(["evaluate", *arguments]) == 1
     error = capsys.readouterr().err
     assert error.startswith("kmatch: ") and error.count("\n") == 1
+    assert message in error
+
+
+def test_what_a_page_needs_is_asked_for_first(capsys, monkeypatch):
+    monkeypatch.setattr(page.importlib.util, "find_spec", lambda name: None)
+    assert main(["evaluate", "none", "--report", "page"]) == 1
+    assert "pip install" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [[], ["evaluate"], ["fly"]])

@@ -195,5 +195,10 @@ def test_only_the_same_queries_compare():
     fewer = kmatch.evaluate((images, images), labels=(labels,) * 2, ks=(1,))
     with pytest.raises(ValueError, match="same ks"):
         other.compare(fewer)
+    legacy = kmatch.evaluate(
+        (images, images), labels=(labels,) * 2, legacy_map=True
+    )
+    with pytest.raises(ValueError, match="same metrics.*legacy_map"):
+        other.compare(legacy)
     with pytest.raises(ValueError, match="another evaluation"):
         report.compare({"rsum": 1})

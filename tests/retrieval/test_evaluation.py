@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -20,6 +21,13 @@ def test_report_is_a_mapping_and_prints_as_a_table():
     assert lines[1].split() == ["R@1", "R@5", "R@10"] * 2
     assert lines[2].split() == ["kmatch"] + ["100.0"] * 6
     assert len({len(line) for line in lines}) == 1
+
+
+def test_columns_stay_apart():
+    lines = str(
+        kmatch.evaluate(PERFECT, labels=LABELS, ks=(1, 1000, 25000))
+    ).splitlines()
+    assert lines[1].split() == ["R@1", "R@1000", "R@25000"] * 2
 
 
 def test_rows_of_others_stand_beside():
@@ -103,6 +111,15 @@ def test_bad_input(trained, scenes, broken):
         kmatch.evaluate(PERFECT)
     with pytest.raises(ValueError, match="evaluated on a split"):
         kmatch.evaluate(trained)
+    with pytest.raises(ValueError, match="such as data.test.*Splits"):
+        kmatch.evaluate(trained, kmatch.data.Splits(scenes, scenes, scenes))
+    with pytest.raises(ValueError, match="Received: Sequential"):
+        kmatch.evaluate(keras.Sequential(), scenes)
+    with pytest.raises(ValueError, match="embeddings are a pair.* tuple of 3"):
+        kmatch.evaluate((*PERFECT, 1), labels=LABELS)
+    for labels in LABELS[:1], 5, {"a": 1, "b": 2}:
+        with pytest.raises(ValueError, match="labels are a pair"):
+            kmatch.evaluate(PERFECT, labels=labels)
     for path in broken.images:
         with open(path, "wb") as file:
             file.write(b"text")
