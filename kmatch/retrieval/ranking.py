@@ -8,6 +8,7 @@ of items ahead of it in its row.
 """
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
@@ -163,8 +164,8 @@ def top_k(
     >>> scores.round(3)
     array([[1.   , 0.707]], dtype=float32)
     """
-    if k < 1:
-        raise ValueError(f"`k` must be at least 1. Received: {k}.")
+    if not isinstance(k, Integral) or k < 1:
+        raise ValueError(f"`k` must be a whole number from 1. Received: {k!r}.")
     queries, gallery = unit_rows(
         query=query_embeddings, gallery=gallery_embeddings
     )

@@ -90,8 +90,10 @@ class Report(Mapping):
         """Confidence intervals of all metrics, by bootstrap.
 
         Images are resampled with their captions, or whatever else shares a
-        label, 2000 times. Mean ranks hang on a few queries: of a hundred
-        images or fewer, their intervals are somewhat too narrow.
+        label, 2000 times, and the spread goes into Wilson's score interval;
+        those of medians hold the middle part of what was drawn. Mean ranks
+        hang on a few queries: of a hundred images or fewer, their intervals
+        are somewhat too narrow.
 
         Args:
             confidence: How many of such intervals cover the true figure.

@@ -183,7 +183,7 @@ def test_top_k(draw):
 def test_top_k_of_a_small_gallery_is_all_of_it():
     indices, _ = top_k([[1, 0]], [[0, 1], [1, 0]], k=10)
     np.testing.assert_array_equal(indices, [[1, 0]])
-    with pytest.raises(ValueError, match="`k` must be at least 1"):
+    with pytest.raises(ValueError, match="`k` must be a whole number from 1"):
         top_k([[1, 0]], [[0, 1]], k=0)
 
 
