@@ -172,11 +172,11 @@ def recall_by_length(
         many `captions` it has, and `r1`, ...
     """
     lengths = np.array([len(captions[i].split()) for i in found.queries])
-    edges = np.unique(
-        np.quantile(lengths, np.linspace(0, 1, num_bins + 1)).astype(int)
-    )
-    # Each range begins at an edge; the last one takes the longest too.
-    bins = np.searchsorted(edges[1:-1], lengths, side="right")
+    starts = np.unique(lengths)
+    if len(starts) > num_bins:
+        shares = np.linspace(0, 1, num_bins, endpoint=False)
+        starts = np.unique(np.quantile(lengths, shares).astype(int))
+    bins = np.searchsorted(starts, lengths, side="right")
     rows = []
     for number in np.unique(bins):
         own = bins == number

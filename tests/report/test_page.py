@@ -285,6 +285,11 @@ def test_recall_by_length_covers_every_caption():
     assert rows[0]["words"][0] == 1 and rows[-1]["words"][1] == 7
     mean = sum(row["captions"] * row["r5"] for row in rows) / 80
     assert mean == pytest.approx(np.mean(t2i.first <= 5))
+    two = ["one", "of two", "one", "one"] * 20
+    assert [
+        (row["words"], row["captions"])
+        for row in diagnostics.recall_by_length(two, t2i, ks=(1,))
+    ] == [([1, 1], 60), ([2, 2], 20)]
     alike = diagnostics.recall_by_length(["one"] * 80, t2i, ks=(1,))
     assert [row["words"] for row in alike] == [[1, 1]]
 
