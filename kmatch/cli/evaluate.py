@@ -6,8 +6,7 @@ from pathlib import Path
 from kmatch import data, report
 from kmatch.callbacks.checkpoint import HISTORY
 from kmatch.cli.models import load_matcher
-from kmatch.retrieval import PROTOCOLS, evaluate
-from kmatch.retrieval.published import published
+from kmatch.retrieval import PROTOCOLS, evaluate, published
 
 
 def add_arguments(parser: argparse.ArgumentParser):
