@@ -24,7 +24,11 @@ class Board:
     def __init__(self, log_dir: str | os.PathLike):
         self._log_dir = os.fspath(log_dir)
         # Tried now, not after the first epoch.
-        os.makedirs(self._log_dir, exist_ok=True)
+        if os.path.isfile(self._log_dir):
+            raise ValueError(
+                f"Events go into a folder, and '{self._log_dir}' is a file."
+            )
+        tf.io.gfile.makedirs(self._log_dir)
         self._writer = None
         self._last = None
         self._step = 0

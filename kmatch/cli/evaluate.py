@@ -38,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser):
 
 
 def run(arguments: argparse.Namespace):
+    if arguments.history and not arguments.report:
+        raise ValueError("--history is for the page: pass --report too.")
     history = arguments.history or _own_history(Path(arguments.model))
     if arguments.report:  # what would fail after the evaluation fails now
         report.check_folder(arguments.report)

@@ -12,7 +12,7 @@ def load_matcher(file: str) -> Matcher:
     """Loads a model that `Matcher.save` wrote."""
     if not Path(file).is_file():
         raise ValueError(f"There is no file '{file}'.")
-    if not zipfile.is_zipfile(file):
+    if not _is_keras_file(file):
         raise ValueError(
             f"'{file}' is no Keras model, or is damaged. Pass what "
             "model.save('….keras') wrote."
@@ -24,3 +24,10 @@ def load_matcher(file: str) -> Matcher:
             "kmatch.Matcher."
         )
     return model
+
+
+def _is_keras_file(file):
+    if not zipfile.is_zipfile(file):
+        return False
+    with zipfile.ZipFile(file) as archive:
+        return "config.json" in archive.namelist()

@@ -110,7 +110,8 @@ def _file(image):
 def _embedding_dim(file):
     try:
         metadata = json.loads(file.read_text())
-        version, dim = metadata["format_version"], metadata["embedding_dim"]
+        version = int(metadata["format_version"])
+        dim = int(metadata["embedding_dim"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"'{file}', which describes an exported model, cannot be read "

@@ -60,14 +60,20 @@ def read_history(history) -> list[dict[str, float]]:
                 f"There is no '{path}'. Pass a folder that "
                 "kmatch.callbacks.Checkpoint wrote, or its history.json."
             )
-        history = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            history = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            raise ValueError(f"'{path}' holds no history.") from None
     history = getattr(history, "history", history)
     if callable(history):  # a Checkpoint
         history = history()
     try:
         if isinstance(history, Mapping):
             history = _by_epoch(history)
-        return [{n: float(x) for n, x in logs.items()} for logs in history]
+        return [
+            {str(name): float(x) for name, x in logs.items()}
+            for logs in history
+        ]
     except (AttributeError, TypeError, ValueError):
         raise ValueError(
             "`history` must hold the logs of each epoch, by name a number. "

@@ -63,9 +63,16 @@ def save(
 
 def check_folder(directory: str | os.PathLike):
     """Refuses what no page can be written to, or if there is none to write."""
-    if Path(directory).exists() and not Path(directory).is_dir():
+    folder = Path(directory).absolute()
+    there = next(x for x in (folder, *folder.parents) if x.exists())
+    if not there.is_dir():
         raise ValueError(
-            f"The report goes into a folder, and '{directory}' is a file."
+            f"The report goes into a folder, and '{there}' is a file."
+        )
+    if not os.access(there, os.W_OK):
+        raise ValueError(
+            f"The report goes into '{directory}', and '{there}' cannot be "
+            "written to."
         )
     missing = [
         package
@@ -318,9 +325,10 @@ def _recall(report, found):
         parts.append(
             _figure(
                 diagnostics.length_plot(found.lengths, report.ks),
-                "Text-to-image recall by caption length."
-                + " Here each caption searches among all images."
-                * found.own_gallery,
+                "Text-to-image recall by caption length, "
+                "each caption searching among all images."
+                if found.own_gallery
+                else "Text-to-image recall by caption length.",
             )
         )
     return f'<div class="figures">{"".join(parts)}</div>'

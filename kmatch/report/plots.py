@@ -63,14 +63,12 @@ def plot(description: str) -> Iterator[Plot]:
         description: What the plot shows, for those who cannot see it.
     """
     # Without pyplot: no window system is asked for, no state stays behind.
-    from matplotlib import rc_context, rcdefaults, rcParams
+    from matplotlib import style
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     # The settings are the whole process's, and a user may have own ones.
-    with _LOCK, rc_context():
-        rcdefaults()
-        rcParams.update(_STYLE)
+    with _LOCK, style.context(["default", _STYLE]):
         figure = Figure(SIZE, layout="constrained")
         FigureCanvasSVG(figure)
         drawing = Plot(figure.subplots(), figure)

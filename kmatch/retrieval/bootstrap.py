@@ -86,6 +86,7 @@ def intervals(
             *np.mean(ranges, axis=0),
             num_clusters,
             confidence,
+            all_or_nothing=sample is None or not sample.is_rank,
         )
     return found
 
@@ -188,6 +189,7 @@ def score_interval(
     highest: float,
     num_clusters: int,
     confidence: float,
+    all_or_nothing: bool = True,
 ) -> Interval:
     """Wilson's score interval, with the spread that resampling finds.
 
@@ -204,6 +206,8 @@ def score_interval(
         highest: The most it can be.
         num_clusters: How many clusters there are.
         confidence: How many of such intervals cover the true figure.
+        all_or_nothing: Whether a cluster's queries may all score the least,
+            or all the most. Ranks hardly ever do.
     """
     width = highest - lowest
     if width <= 0:
@@ -211,14 +215,20 @@ def score_interval(
     share = (figure - lowest) / width
     degrees = max(num_clusters - 1, 1)
     variance = np.var(draws / width) * num_clusters / degrees
-    # Where all clusters score alike they say nothing about their spread.
-    alike = variance < 1e-18
-    answers = num_clusters if alike else share * (1 - share) / variance
+    yes_or_no = share * (1 - share)
+    # One over the number of independent answers. Where all clusters score
+    # alike they say nothing about their spread, and where most do, little.
+    if min(variance, yes_or_no) < 1e-18:
+        rate = 1 / num_clusters
+    else:
+        rate = variance / yes_or_no
+        if all_or_nothing:
+            rate += (1 / num_clusters - rate) / (num_clusters + 1)
     normal = NormalDist().inv_cdf((1 + confidence) / 2)
-    quantile = normal + (normal**3 + normal) / (4 * degrees)  # Student's t
-    shift = quantile**2 / answers
+    quantile = normal + (normal**3 + normal) / (4 * degrees)  # about Student's
+    shift = quantile**2 * rate
     middle = share + shift / 2
-    half = np.sqrt(shift * share * (1 - share) + shift**2 / 4)
+    half = np.sqrt(shift * yes_or_no + shift**2 / 4)
     ends = np.clip(np.array([middle - half, middle + half]) / (1 + shift), 0, 1)
     # Rounding must not put the figure outside.
     low, high = lowest + width * ends

@@ -75,27 +75,26 @@ def examples(
         return []
     indices = found.queries[[place for _, place in shown]]
     results, scores = top_k(queries[indices], gallery, k)
-    same = {query: gallery_labels == labels[query] for query in indices}
-    return [
-        Example(
-            kind,
-            int(query),
-            _first_relevant(queries[query], gallery, same[query]),
-            int(found.first[place]),
-            items,
-            same[query][items],
-            own_scores,
+    chosen = []
+    for (kind, place), query, items, own_scores in zip(
+        shown, indices, results, scores
+    ):
+        relevant = gallery_labels == labels[query]
+        hits = relevant[items]
+        if hits.any():
+            own = items[np.argmax(hits)]
+        else:
+            own = _first_relevant(queries[query], gallery, relevant)
+        rank = int(found.first[place])
+        chosen.append(
+            Example(kind, int(query), int(own), rank, items, hits, own_scores)
         )
-        for (kind, place), query, items, own_scores in zip(
-            shown, indices, results, scores
-        )
-    ]
+    return chosen
 
 
 def _first_relevant(query, gallery, relevant):
-    relevant = np.flatnonzero(relevant)
-    (best,), _ = top_k(query[np.newaxis], gallery[relevant], k=1)
-    return int(relevant[best[0]])
+    (order,), _ = top_k(query[np.newaxis], gallery, len(gallery))
+    return order[np.argmax(relevant[order])]
 
 
 def _candidates(first):

@@ -84,6 +84,10 @@ def checked_labels(**sides) -> list[np.ndarray]:
     for side, (given, embeddings) in sides.items():
         # Of a list, NumPy would make floats or strings without a word.
         own = given if hasattr(given, "dtype") else np.array(given, object)
+        if np.ma.is_masked(own):
+            raise ValueError(
+                f"`{side}_labels` must be there for all. Received: masked ones."
+            )
         own = np.asarray(own)
         if own.shape != (len(embeddings),):
             raise ValueError(
@@ -97,7 +101,7 @@ def checked_labels(**sides) -> list[np.ndarray]:
             f"{_names(sides, 'labels')} must be of one kind. "
             f"Received: {kinds[0]} and {kinds[1]}."
         )
-    if not np.isin(*labels).any():
+    if not len(np.intersect1d(*labels)):
         raise ValueError(
             f"{_names(sides, 'labels')} must have labels in common, or nothing "
             f"can be found. Received: {labels[0][:3]}... and {labels[1][:3]}..."
@@ -108,6 +112,10 @@ def checked_labels(**sides) -> list[np.ndarray]:
 
 def _labels(side, x):
     """Labels as int64, Python's whole numbers where those end, or strings."""
+    if x.dtype.kind in "OST":
+        x = np.array([_plain(label) for label in x.astype(object)], object)
+    elif x.dtype.kind in "fV":  # V: such as bfloat16
+        x = x.astype(np.float64)
     kind = x.dtype.kind
     if kind == "O":
         if all(isinstance(label, str) for label in x):
@@ -120,12 +128,20 @@ def _labels(side, x):
         return x.astype(np.int64)
     if kind in "iub":
         return _whole_numbers(x)
-    if kind in "UT":
-        return x.astype(str)
+    if kind == "U":
+        return x
     raise ValueError(
-        f"`{side}_labels` must be whole numbers or strings, none of them "
-        f"missing. Received: {x.tolist()[:3]}... of {x.dtype}."
+        f"`{side}_labels` must be whole numbers or strings. "
+        f"Received: {x.tolist()[:3]}... of {x.dtype}."
     )
+
+
+def _plain(label):
+    """A label as Python has it, also from bytes or a tensor of one number."""
+    if not isinstance(label, (str, bytes, Real)):
+        x = np.asarray(label)
+        label = x.item() if x.ndim == 0 else label
+    return label.decode() if isinstance(label, bytes) else label
 
 
 def _whole_numbers(x):

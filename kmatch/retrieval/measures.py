@@ -78,6 +78,11 @@ class Sample:
     highest: float = 1.0
     statistic: str = "mean"
 
+    @property
+    def is_rank(self) -> bool:
+        """Whether values are ranks; otherwise they are shares."""
+        return self.lowest == 1 < self.highest
+
     def result(self) -> float:
         """What the values come to."""
         statistic = {"mean": np.mean, "median": np.median}[self.statistic]
@@ -173,7 +178,7 @@ def measure(
     samples["t2i_ap50"] = Sample(
         class_precision(by_class, classes, k=50),
         np.arange(len(clusters)),
-        *class_precision_range(by_class, classes, k=50),
+        *class_precision_range(by_class, k=50),
     )
     return Measured(i2t, t2i, samples, tuple(recalls), len(clusters))
 
@@ -201,28 +206,18 @@ def class_precision(found: Ranks, query_labels, k: int = 50) -> np.ndarray:
     """
     among_first = found.sum((found.ranks <= k).astype(float))
     precision = among_first / min(k, found.gallery_size)
-    return _by_class(precision, found, query_labels)
-
-
-def class_precision_range(
-    found: Ranks, query_labels, k: int = 50
-) -> tuple[float, float]:
-    """The least and the most AP@K can be: few classes have K images."""
-    k = min(k, found.gallery_size)
-    others = found.gallery_size - found.num_relevant
-    least = np.maximum(k - others, 0) / k
-    most = np.minimum(found.num_relevant, k) / k
-    least, most = (
-        float(np.mean(_by_class(x, found, query_labels))) for x in (least, most)
-    )
-    return least, most
-
-
-def _by_class(values, found, query_labels):
-    """The mean of a value over each class's queries."""
     labels = np.asarray(query_labels)[found.queries]
     _, classes = np.unique(labels, return_inverse=True)
-    return np.bincount(classes, values) / np.bincount(classes)
+    return np.bincount(classes, precision) / np.bincount(classes)
+
+
+def class_precision_range(found: Ranks, k: int = 50) -> tuple[float, float]:
+    """The least and the most of `class_precision`: few classes have K."""
+    k = min(k, found.gallery_size)
+    others = found.gallery_size - found.num_relevant
+    least = max(k - others.max(), 0) / k
+    most = min(found.num_relevant.max(), k) / k
+    return float(least), float(most)
 
 
 def mean_similarity(embeddings: np.ndarray) -> float:

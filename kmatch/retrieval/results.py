@@ -92,7 +92,7 @@ class Report(Mapping):
         Images are resampled with their captions, or whatever else shares a
         label, 2000 times, and the spread goes into Wilson's score interval;
         those of medians hold the middle part of what was drawn. Mean ranks
-        hang on a few queries: of a hundred images or fewer, their intervals
+        hang on a few queries: with a hundred labels or fewer, their intervals
         are somewhat too narrow.
 
         Args:
@@ -264,11 +264,11 @@ def _check_same_queries(this, other):
             "compare takes the report of another evaluation. "
             f"Received: {type(other).__name__}."
         )
-    for what in "protocol", "ks", "metrics":
-        left, right = (
-            tuple(report) if what == "metrics" else getattr(report, what)
-            for report in (this, other)
-        )
+    for what, left, right in (
+        ("protocol", this.protocol, other.protocol),
+        ("ks", this.ks, other.ks),
+        ("metrics", tuple(this), tuple(other)),
+    ):
         if left != right:
             raise ValueError(
                 f"Reports compare with the same {what}. Received "

@@ -1,3 +1,5 @@
+import zipfile
+
 import keras
 import pytest
 
@@ -36,9 +38,12 @@ def test_export_then_evaluate(trained, tmp_path, capsys):
         (["text.keras"], "no Keras model, or is damaged"),
         (["plain.keras"], "holds a Sequential. Pass a saved kmatch.Matcher"),
         (["version"], "describes an exported model, cannot be read (KeyError)"),
+        (["zip.keras"], "no Keras model, or is damaged"),
+        ([".", "--history", "none"], "pass --report too"),
+        ([".", "--report", "text.keras/page"], "text.keras' is a file"),
         (["other"], "cannot be read (FileNotFoundError)"),
         ([".", "--ks", "1", "1"], "different whole numbers from 1"),
-        ([".", "--report", "text.keras"], "'text.keras' is a file"),
+        ([".", "--report", "text.keras"], "text.keras' is a file"),
         ([".", "--report", "page", "--history", "none"], "There is no 'none'"),
         ([".", "--data", "coco", "--root", "none"], "none"),
     ],
@@ -51,6 +56,7 @@ def test_bad_input_ends_in_one_line(
     keras.Sequential([keras.Input([1]), keras.layers.Dense(1)]).save(
         "plain.keras"
     )
+    zipfile.ZipFile("zip.keras", "w").close()
     (tmp_path / "version").mkdir()
     (tmp_path / "version" / "kmatch.json").write_text("{}")
     (tmp_path / "other" / "1").mkdir(parents=True)

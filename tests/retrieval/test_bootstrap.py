@@ -30,6 +30,7 @@ def coverage(samples, truth, num_clusters):
                 sample.highest,
                 num_clusters,
                 0.95,
+                all_or_nothing=not sample.is_rank,
             )
         )
         covered.append(low <= truth <= high)
@@ -48,6 +49,27 @@ def test_intervals_cover_the_true_recall(images, captions, share):
     clusters = np.repeat(np.arange(images), captions)
     samples = [Sample(own.ravel(), clusters) for own in hits]
     assert 0.92 <= coverage(samples, share, images) <= 0.98
+
+
+@pytest.mark.slow
+def test_intervals_cover_what_class_retrieval_reaches():
+    """With classes of unlike sizes, few of which have 50 images."""
+    figures, covering = [], []
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        labels = np.repeat(np.arange(40), rng.integers(5, 70, size=40))
+        centres = rng.normal(size=[40, 16])
+        noise = rng.gamma(4, 1 / 4, size=40)[labels, None]
+        images, texts = (
+            centres[labels] + noise * rng.normal(size=[len(labels), 16])
+            for _ in range(2)
+        )
+        report = kmatch.evaluate((images, texts), labels=(labels, labels))
+        figures.append(report["t2i_ap50"])
+        covering.append(report.intervals()["t2i_ap50"])
+    truth = np.mean(figures)
+    covered = [low <= truth <= high for low, high in covering]
+    assert 0.92 <= np.mean(covered) <= 0.98
 
 
 @pytest.mark.slow
@@ -144,6 +166,10 @@ def test_certainty_takes_more_than_a_few_hits():
     assert low < 0.7 and high == 1.0
     few = kmatch.evaluate((x, x), labels=(labels // 2, labels // 2))
     assert few.intervals()["t2i_ap50"] == (0.5, 0.5)  # of four images, all
+    sizes = np.repeat(np.arange(12), np.arange(1, 13))
+    perfect = kmatch.evaluate((np.eye(12)[sizes],) * 2, labels=(sizes, sizes))
+    for name, (low, high) in perfect.intervals().items():
+        assert low <= perfect[name] <= high, name
     one = kmatch.evaluate((x[:1], x[:1]), labels=([0], [0])).intervals()
     assert one["i2t_r1"].low < 0.3
     assert one["i2t_medr"] == one["i2t_meanr"] == (1.0, 1.0)

@@ -2,6 +2,7 @@ import logging
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kmatch.retrieval import metrics, precision_recall, ranks
 from kmatch.retrieval.measures import class_precision
@@ -183,6 +184,11 @@ def test_queries_without_a_counterpart_are_left_out_and_counted(caplog):
         np.array([2**63, 2**63 + 1, 2**63 + 2], np.uint64),
         [1.0, 2.0, 4.0],
         np.array(["a", "bb", "a b"], object),
+        np.array(["a", "bb", "c"], np.dtypes.StringDType()),
+        [b"a", b"bb", b"c"],
+        tf.constant(["a", "bb", "c"]),
+        [tf.constant(1), np.array(2), np.int8(3)],
+        np.array([1, 2, 3], np.float16),
     ],
 )
 def test_labels_are_numbers_or_strings(labels):
@@ -255,6 +261,10 @@ GOOD = dict(
                 [0, 1, 2.5],
             ]
         ],
+        (
+            {"image_labels": np.ma.masked_equal([0, 1, 2], 2)},
+            "`image_labels` must be there for all",
+        ),
         (
             {"image_labels": ["0", "1", "2"]},
             "`image_labels` and .* of one kind. Received: strings and numbers",

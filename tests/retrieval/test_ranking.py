@@ -111,8 +111,12 @@ def test_evaluations_at_a_time_leave_it_as_it_was():
     rng = np.random.default_rng(0)
     images, texts, labels = random([90], rng), random([90], rng), np.arange(90)
     with ThreadPoolExecutor(4) as threads:
-        for _ in range(40):
+        found = [
             threads.submit(ranks_both_ways, images, texts, labels, labels)
+            for _ in range(40)
+        ]
+    for both in found:
+        same(both.result()[0], ranks(images, texts, labels, labels))
     now = tf.config.experimental.tensor_float_32_execution_enabled()
     assert now == enabled
 
