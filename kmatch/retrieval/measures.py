@@ -148,8 +148,8 @@ def measure(
         image=(image_labels, images), text=(text_labels, texts)
     )
     i2t, t2i = both_ways(images, texts, image_labels, text_labels)
-    _log_left_out(i2t, "images", "text")
-    _log_left_out(t2i, "texts", "image")
+    log_left_out(i2t.num_left_out, len(images), "images", "text")
+    log_left_out(t2i.num_left_out, len(texts), "texts", "image")
     if ap50_queries == "class":
         means, classes = class_means(texts, text_labels)
         by_class = one_way(means, images, classes, image_labels)
@@ -272,12 +272,13 @@ def precision_recall(
     return levels, total / len(found.queries)
 
 
-def _log_left_out(found, queries, counterpart):
-    if found.num_left_out:
+def log_left_out(count: int, total: int, queries: str, counterpart: str):
+    """Says how many queries nothing can be found for, if any."""
+    if count:
         _log.warning(
             "Measured without %d of %d %s: no %s has their label.",
-            found.num_left_out,
-            found.num_left_out + len(found.queries),
+            count,
+            total,
             queries,
             counterpart,
         )

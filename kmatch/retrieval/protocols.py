@@ -1,15 +1,17 @@
 """Protocols: who searches among whom, and which figures papers show."""
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kmatch.retrieval.inputs import checked_labels, unit_rows
-from kmatch.retrieval.measures import Measured, class_means, measure
-
-_log = logging.getLogger("kmatch")
+from kmatch.retrieval.measures import (
+    Measured,
+    class_means,
+    log_left_out,
+    measure,
+)
 
 FOLD = 1000
 DIRECTIONS = {"i2t": "Image-to-Text", "t2i": "Text-to-Image"}
@@ -115,12 +117,7 @@ def _coco_1k(embedded, num_images):
         text=(embedded.text_labels, texts),
     )
     lost = np.count_nonzero(~np.isin(text_labels, image_labels))
-    if lost:
-        _log.warning(
-            "Measured without %d of %d texts: no image has their label.",
-            lost,
-            len(texts),
-        )
+    log_left_out(lost, len(texts), "texts", "image")
     folds = []
     for start in range(0, num_images, FOLD):
         fold = slice(start, start + FOLD)
